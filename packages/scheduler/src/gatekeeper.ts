@@ -24,6 +24,17 @@ export class Gatekeeper {
     this.#profiles = profiles;
   }
 
+  /**
+   * A pod counts for its group once it has a node, or while one of our profiles is to find one.
+   * Returns the group's key if it has one pod more, or empty.
+   */
+  enlist(id: number, isPlaced: boolean, podClass: PodClass, namespace: string): string {
+    const { group, schedulerName } = podClass;
+    const isMember = group !== '' && (isPlaced || this.#profiles.has(schedulerName));
+    const key = isMember ? `${namespace}/${group}` : '';
+    return this.groups.set(id, key) ? key : '';
+  }
+
   /** Whether a pod is not to be tried, by its own gates or because a plugin says so. */
   isHeldBack(id: number, { isGated, schedulerName, template }: PodClass): boolean {
     if (isGated) return true;

@@ -353,6 +353,7 @@ export class SchedulerCore {
     const ids = [first, ...queue.takeAll(this.gatekeeper.groups.membersOf(group))];
     const order = ids.toSorted((one, other) => this.#isBefore(one, other));
     const host: GangHost = {
+      schedulerOf: (id) => this.#classOf(id).schedulerName,
       decide: (id) => this.#ask(id),
       failure: () => placement.failure ?? refusalOf(NO_REASON),
       reservations: () => placement.reservations,
@@ -366,8 +367,8 @@ export class SchedulerCore {
       },
       nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
     };
-    const { outcomes, message } = yield* gangCycle(host, order, missing);
-    this.#writes.push(groupCondition(group, message));
+    const { outcomes, message, isJudged } = yield* gangCycle(host, order, missing);
+    if (isJudged) this.#writes.push(groupCondition(group, message));
     const attempts = outcomes.map((outcome): Attempt => {
       if (outcome.kind === 'placed') return { ...outcome, kind: 'bind' };
       const { id, failure } = outcome;
@@ -383,10 +384,12 @@ export class SchedulerCore {
   }
 
   #isBefore(one: number, other: number): number {
-    const priorityOf = (id: number): number =>
-      this.identities.classes.get(this.pods.podClass.get(id)).priority;
-    const { firstMs } = this.pods;
-    return priorityOf(other) - priorityOf(one) || firstMs.get(one) - firstMs.get(other);
+    const more = this.#classOf(other).priority - this.#classOf(one).priority;
+    return more || this.pods.firstMs.get(one) - this.pods.firstMs.get(other);
+  }
+
+  #classOf(id: number) {
+    return this.identities.classes.get(this.pods.podClass.get(id));
   }
 
   #settle(id: number, node: number, nowMs: number): Attempt {
@@ -494,7 +497,7 @@ export class SchedulerCore {
   ): void {
     const { pods, queue } = this;
     for (const id of this.gatekeeper.claimants.on(key)) {
-      const podClass = this.identities.classes.get(pods.podClass.get(id));
+      const podClass = this.#classOf(id);
       if (pods.place.get(id) === PLACE.gated) {
         if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
       } else {
@@ -512,7 +515,7 @@ export class SchedulerCore {
     const { pods, queue } = this;
     this.#grown = '';
     for (const id of this.gatekeeper.groups.membersOf(key)) {
-      const podClass = this.identities.classes.get(pods.podClass.get(id));
+      const podClass = this.#classOf(id);
       if (pods.place.get(id) !== PLACE.gated) queue.wake(id, event, nowMs);
       else if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
     }
@@ -534,7 +537,7 @@ export class SchedulerCore {
   #reject(id: number, failure: Failure, nowMs: number): readonly number[] {
     let displaced: readonly number[] = [];
     if (failure.nomination !== null) {
-      const { priority } = this.identities.classes.get(this.pods.podClass.get(id));
+      const { priority } = this.#classOf(id);
       const node = this.nodes.nameOf(failure.nomination.node);
       displaced = this.nominator.below(node, priority);
       for (const other of displaced) this.nominator.delete(other);
@@ -589,9 +592,9 @@ export class SchedulerCore {
   #setIdentity(id: number, facts: PodFacts | null): void {
     const { pods, identities, gatekeeper } = this;
     takeIdentity(pods, identities, id, facts);
-    const { group } = identities.classes.get(pods.podClass.get(id));
-    const space = group === '' ? '' : identities.namespaces.get(pods.namespace.get(id));
-    const key = group === '' ? '' : `${space}/${group}`;
-    if (gatekeeper.groups.set(id, key)) this.#grown = key;
+    const podClass = identities.classes.get(pods.podClass.get(id));
+    const space = identities.namespaces.get(pods.namespace.get(id));
+    const grown = gatekeeper.enlist(id, facts !== null && facts.node >= 0, podClass, space);
+    if (grown !== '') this.#grown = grown;
   }
 }

@@ -9,6 +9,7 @@ import type { Reservation } from '../reservation.ts';
 
 /** What the cycle does with pods. */
 export interface GangHost {
+  schedulerOf(id: number): string;
   /** The node for a pod, or -1. */
   decide(id: number): Asking<number>;
   /** Why the last decision found none. */
@@ -34,7 +35,8 @@ export type GangOutcome =
 
 export interface GangResult {
   readonly outcomes: readonly GangOutcome[];
-  readonly isPlaced: boolean;
+  /** Nodes were looked for: the group's condition tells what came of it. */
+  readonly isJudged: boolean;
   /** For the group's condition; empty if it is placed. */
   readonly message: string;
 }
@@ -68,6 +70,8 @@ export function* gangCycle(
   ids: readonly number[],
   missing: number,
 ): Asking<GangResult> {
+  const mixed = mixedSchedulers(ids.map((id) => host.schedulerOf(id)));
+  if (mixed !== '') return refusedGang(ids, mixed);
   const outcomes: GangOutcome[] = [];
   let found = 0;
   let frees = false;
@@ -88,7 +92,7 @@ export function* gangCycle(
     }
     if (++found >= missing) verdict = frees ? 'waiting' : 'placed';
   }
-  if (verdict === 'placed') return { outcomes, isPlaced: true, message: '' };
+  if (verdict === 'placed') return { outcomes, isJudged: true, message: '' };
   for (const outcome of outcomes) {
     if (outcome.kind === 'placed') host.release(outcome.id);
     else if (outcome.failure.nomination !== null) host.nominate(outcome.id, -1);
@@ -103,5 +107,29 @@ export function* gangCycle(
     const isVain = outcome.failure.nomination !== null && !evicts;
     return isVain ? { kind: 'failed', id, failure: refusal(null) } : outcome;
   });
-  return { outcomes: told, isPlaced: false, message: evicts ? WAITING : UNSCHEDULABLE };
+  const message = evicts ? WAITING : UNSCHEDULABLE;
+  return { outcomes: told, isJudged: true, message };
+}
+
+/** Why pods cannot be decided about together; empty where one profile is asked for by all. */
+function mixedSchedulers(names: readonly string[]): string {
+  const [first = ''] = names;
+  const other = names.find((name) => name !== first);
+  if (other === undefined) return '';
+  const rule = 'all pods in a single pod group should have the same .spec.schedulerName set';
+  return `${rule}, got: ${JSON.stringify(first)} and ${JSON.stringify(other)}`;
+}
+
+/** All of a gang fail for one reason, which is an error. */
+function refusedGang(ids: readonly number[], message: string): GangResult {
+  const failure: Failure = {
+    message,
+    rejecters: new Set(),
+    isError: true,
+    clearsNomination: true,
+    isIndexed: false,
+    nomination: null,
+  };
+  const outcomes = ids.map((id): GangOutcome => ({ kind: 'failed', id, failure }));
+  return { outcomes, isJudged: false, message };
 }

@@ -11,7 +11,9 @@ class Bench {
   nowMs = 0;
 
   constructor(...nodes: readonly string[]) {
-    this.core = new SchedulerCore({ seed: 1, keyOf: (id) => this.keys[id] ?? '' });
+    const profiles = ['default-scheduler', 'second'].map((schedulerName) => ({ schedulerName }));
+    const keyOf = (id: number): string => this.keys[id] ?? '';
+    this.core = new SchedulerCore({ seed: 1, keyOf, profiles });
     for (const name of nodes) this.node(name);
   }
 
@@ -126,6 +128,28 @@ test('a pod that joins a gang that runs may go alone', () => {
   bench.pod('b', 'g', { nodeName: 'n1' });
   bench.pod('c', 'g');
   assert.deepEqual(bench.decisions(), ['c: n1']);
+});
+
+test('pods of other schedulers are no company until they have a node', () => {
+  const bench = new Bench('n1');
+  bench.group('g', 2);
+  bench.pod('a', 'g');
+  bench.pod('b', 'g', { schedulerName: 'foreign' });
+  assert.deepEqual(bench.decisions(), []);
+  bench.pod('c', 'g', { schedulerName: 'foreign', nodeName: 'n1' });
+  assert.deepEqual(bench.decisions(), ['a: n1']);
+});
+
+test('a gang whose pods ask for several profiles is an error for all of them', () => {
+  const bench = new Bench('n1');
+  bench.group('g', 2);
+  bench.pod('a', 'g', { priority: 9 });
+  bench.pod('b', 'g', { schedulerName: 'second' });
+  const rule = 'all pods in a single pod group should have the same .spec.schedulerName set';
+  const got = `${rule}, got: "default-scheduler" and "second"`;
+  assert.deepEqual(bench.decisions(), [`a: ${got}`, `b: ${got}`]);
+  assert.equal(bench.core.queue.counts.backoff, 2);
+  assert.deepEqual(bench.core.takeWrites(), []);
 });
 
 test('pods beyond the quorum that find no node are told why, and the others are bound', () => {
