@@ -370,11 +370,12 @@ function aggregatedVersions(group: Group): AggregatedVersion[] {
   }));
 }
 
-/** What another server had when it was last asked; stale where it does not answer any more. */
+/** What another server has; of one that does not answer, that it is stale is all that is told. */
 function remoteVersion({ spec, resources, availability }: RemoteService): AggregatedVersion {
-  const freshness = availability.isAvailable ? 'Current' : 'Stale';
+  const { version } = spec;
+  if (!availability.isAvailable) return { version, freshness: 'Stale' };
   const found = resources.length > 0 ? { resources: [...resources] } : {};
-  return { version: spec.version, ...found, freshness };
+  return { version, ...found, freshness: 'Current' };
 }
 
 function aggregatedResource(resource: Resource): JsonObject {

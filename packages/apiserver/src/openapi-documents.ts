@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { groups } from '@megaplane/machinery/kinds';
+import type { RemoteService } from './aggregation/remote-service.ts';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { CustomKind } from './custom/custom-kind.ts';
 import type { Kinds } from './custom/kind-registry.ts';
@@ -83,10 +84,10 @@ export class OpenApiDocuments {
     for (const name of this.#names()) {
       paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${this.hashOf(name)}` };
     }
-    for (const { spec, openapiHash } of this.#remotes.all()) {
-      if (openapiHash === '') continue;
-      const name = `apis/${spec.group}/${spec.version}`;
-      paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${openapiHash}` };
+    for (const { publications } of this.#remotes.all()) {
+      for (const [name, hash] of publications.version3) {
+        paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${hash}` };
+      }
     }
     return paths;
   }
@@ -122,7 +123,9 @@ export class OpenApiDocuments {
   #sources(name: string): string {
     if (name.startsWith('v2')) {
       const groupsOf = this.#kinds.customGroups();
-      return groupsOf.map((group) => this.#kinds.kindsOf(group).map(sourceOf).join('')).join('');
+      const custom = groupsOf.map((group) => this.#kinds.kindsOf(group).map(sourceOf).join(''));
+      const remote = Array.from(this.#remotes.all(), remoteSourceOf);
+      return [...custom, ...remote].join('');
     }
     const place = placeOf(name);
     if (place === null || isGroupServed(place.group, place.version)) return '';
@@ -187,9 +190,11 @@ export class OpenApiDocuments {
   #pieces(name: string): Iterable<string | Buffer> {
     const kinds = this.#kinds;
     if (name.startsWith('v2')) {
+      const remotes = [...this.#remotes.all()];
       const parts = function* (): Iterable<Part> {
         yield* builtinParts('v2', VERSION_2);
         yield* customParts(kinds, null, VERSION_2);
+        for (const remote of remotes) yield* remoteParts(remote);
       };
       return name === 'v2' ? version2Text(parts) : version2Protobuf(parts);
     }
@@ -236,6 +241,17 @@ class Chunks {
 /** What a document shows of a kind depends on this and on nothing else. */
 function sourceOf({ facts }: CustomKind): string {
   return ` ${facts.uid}/${facts.generation}/${facts.names.kind}/${facts.state.isTerminating}`;
+}
+
+function remoteSourceOf({ spec, publications }: RemoteService): string {
+  const { version2Tag } = publications;
+  return version2Tag === '' ? '' : ` ${spec.group}/${spec.version}/${version2Tag}`;
+}
+
+/** What another server adds to the document of version 2: of names, whoever came first has them. */
+function remoteParts({ publications }: RemoteService): Part[] {
+  const part = publications.version2;
+  return part === null ? [] : [{ paths: () => part.paths, schemas: () => part.definitions }];
 }
 
 /** Group and version of `apis/{group}/{version}`; null for other names. */

@@ -2,6 +2,7 @@
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { timestamp } from '../deletion.ts';
+import { RemotePublications } from './remote-publications.ts';
 
 /** What the spec says. */
 export interface RemoteSpec {
@@ -32,8 +33,9 @@ export class RemoteService {
   availability: Availability = UNKNOWN;
   /** As discovery has them, from the last answer. */
   resources: readonly JsonObject[] = [];
-  /** Hash of its OpenAPI document; '' where it publishes none. */
-  openapiHash = '';
+  /** They are from its own aggregated discovery. */
+  isAggregated = false;
+  readonly publications: RemotePublications = new RemotePublications();
   checkedMs = 0;
   isChecking = false;
 

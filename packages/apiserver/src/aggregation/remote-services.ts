@@ -6,9 +6,8 @@
  * condition, and decides whether requests are sent there.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { isObject } from '@megaplane/machinery/json-value';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { stringAt } from '@megaplane/machinery/json';
 import { readStoredObject } from '../admission/stored-object.ts';
 import { locate } from '../admission/webhook-call.ts';
 import type { Call } from '../call.ts';
@@ -27,6 +26,7 @@ import {
   withAvailability,
   type Availability,
 } from './remote-service.ts';
+import { discoveredIn, DISCOVERY_TYPES, jsonIn } from './remote-publications.ts';
 import { missingEnds } from './service-ends.ts';
 import { printFamily } from '../metric-families.ts';
 
@@ -158,10 +158,12 @@ export class RemoteServices {
     return first === 'apis' ? this.#byPlace.get(`${group}/${version}`) : undefined;
   }
 
-  /** Whoever publishes the OpenAPI document of a group and version (`apis/group/version`). */
+  /** Whoever publishes the OpenAPI document of that name (`apis/group/version`). */
   publisherOf(name: string): RemoteService | undefined {
-    const remote = this.#byPlace.get(name.replace(/^apis\//, ''));
-    return remote?.openapiHash === '' ? undefined : remote;
+    for (const remote of this.#byPlace.values()) {
+      if (remote.publications.version3.has(name)) return remote;
+    }
+    return undefined;
   }
 
   /** Passes a request on, as its user. */
@@ -233,9 +235,11 @@ export class RemoteServices {
         return;
       }
       // any answer will do for upstream; what is no list says nothing new
-      const list = listIn(answer);
-      if (list !== null) remote.resources = aggregatedResources(list, spec);
-      this.#readOpenApi(remote, found);
+      const list = jsonIn(answer);
+      if (list !== null && !remote.isAggregated) {
+        remote.resources = aggregatedResources(list, spec);
+      }
+      this.#readPublications(remote, found);
       this.#settle(remote, PASSED);
     });
   }
@@ -260,18 +264,40 @@ export class RemoteServices {
     return failing('MissingEndpoints', `${text} have no addresses`);
   }
 
-  #readOpenApi(remote: RemoteService, target: Target): void {
-    const { group, version } = remote.spec;
+  /** Reads what it says of itself; whoever publishes it again is told of news. */
+  #readPublications(remote: RemoteService, target: Target): void {
+    const { spec, publications } = remote;
+    this.#read(remote, target, '/openapi/v3', [], (answer) => {
+      return publications.takeIndex(answer, spec);
+    });
+    const { version2Tag: tag } = publications;
+    const unless = tag === '' ? [] : ['if-none-match', tag];
+    this.#read(remote, target, '/openapi/v2', unless, (answer) => {
+      return publications.takeVersion2(answer, spec);
+    });
+    this.#read(remote, target, '/apis', ['accept', DISCOVERY_TYPES], (answer) => {
+      const found = discoveredIn(answer, spec);
+      // it may have become one of those that know of their groups alone
+      remote.isAggregated = found !== null;
+      if (found === null || JSON.stringify(found) === JSON.stringify(remote.resources))
+        return false;
+      remote.resources = found;
+      return true;
+    });
+  }
+
+  /** Asks the aggregator's way; `take` tells whether the answer brought anything new. */
+  #read(
+    remote: RemoteService,
+    target: Target,
+    path: string,
+    more: readonly string[],
+    take: (answer: Fetched) => boolean,
+  ): void {
     const { relay } = this.#world.services ?? {};
-    const asked = { ...target, path: '/openapi/v3', fields: userFields(AGGREGATOR) };
-    relay?.fetch(asked, CHECK_TIMEOUT_MS, (answer) => {
-      const index = listIn(answer);
-      const own = index === null ? undefined : objectAt(index, 'paths');
-      const url = stringAt(own, `apis/${group}/${version}`, 'serverRelativeURL');
-      const hash = /[?&]hash=([^&]+)/.exec(url)?.[1] ?? '';
-      if (hash === remote.openapiHash) return;
-      remote.openapiHash = hash;
-      this.#changed(group);
+    const fields = [...userFields(AGGREGATOR), ...more];
+    relay?.fetch({ ...target, path, fields }, CHECK_TIMEOUT_MS, (answer) => {
+      if (take(answer)) this.#changed(remote.spec.group);
     });
   }
 
@@ -315,18 +341,6 @@ function faultOf(answer: Fetched, url: string): string | null {
   }
   const isGood = answer.status >= 200 && answer.status <= 299;
   return isGood ? null : `bad status from ${url}: ${answer.status}`;
-}
-
-/** The object of a good answer, if there is one. */
-function listIn(answer: Fetched): JsonObject | null {
-  if ('why' in answer || answer.status < 200 || answer.status > 299) return null;
-  try {
-    const value = JSON.parse(answer.body.toString('utf8')) as JsonValue;
-    return isObject(value) ? value : null;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return null;
-  }
 }
 
 /** Who asks, as the fields of a front proxy. */

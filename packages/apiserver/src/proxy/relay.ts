@@ -145,7 +145,9 @@ export class SocketRelay implements Relay {
 
   fetch(target: Target, timeoutMs: number, done: (answer: Fetched) => void): void {
     const { host, port, path, serverName: servername } = target;
-    const headers = grouped([...(target.fields ?? []), 'accept', 'application/json']);
+    const { fields = [] } = target;
+    const asked = fields.includes('accept') ? [] : ['accept', 'application/json'];
+    const headers = grouped([...fields, ...asked]);
     let isOver = false;
     const finish = (answer: Fetched): void => {
       if (isOver) return;
@@ -168,7 +170,8 @@ export class SocketRelay implements Relay {
       });
       answer.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
       answer.on('end', () => {
-        finish({ status: answer.statusCode ?? 502, body: Buffer.concat(pieces) });
+        const { 'content-type': type = '', etag = '' } = answer.headers;
+        finish({ status: answer.statusCode ?? 502, body: Buffer.concat(pieces), type, etag });
       });
     });
     sent.end();

@@ -37,7 +37,13 @@ export interface Target {
 
 /** What a fetch brought. */
 export type Fetched =
-  | { readonly status: number; readonly body: Buffer }
+  | {
+      readonly status: number;
+      readonly body: Buffer;
+      /** Its `content-type` and `etag`; '' where there are none. */
+      readonly type: string;
+      readonly etag: string;
+    }
   /** No answer in time, and why. */
   | { readonly why: string };
 
@@ -45,7 +51,10 @@ export type Fetched =
 export interface Relay {
   /** Answers the call with what the target answers. */
   pass(call: Call, target: Target): void;
-  /** Reads from an extension by itself; calls `done` once, within the time. */
+  /**
+   * Reads from an extension by itself, JSON unless the target's fields ask for something else;
+   * calls `done` once, within the time.
+   */
   fetch(target: Target, timeoutMs: number, done: (answer: Fetched) => void): void;
   /** How kubelets are found; see the flags. */
   readonly kubelets: KubeletFlags;
