@@ -9,7 +9,7 @@ import { makeAuth } from './auth/auth.ts';
 import { EtcdContext } from './context.ts';
 import { encodeJson } from './gateway/json-request.ts';
 import { showJson } from './gateway/json-response.ts';
-import { JsonDocuments, JsonError } from './gateway/json-text.ts';
+import { JsonDocuments, JsonError, JsonPieces } from './gateway/json-text.ts';
 import { GATEWAY_ROUTES } from './gateway/schema.ts';
 import { registerLease } from './lease.ts';
 import { registerMembers } from './members.ts';
@@ -139,6 +139,36 @@ test('the gateway reads any text, and what it writes reads back the same', () =>
     }),
     trials(numRuns / 10),
   );
+});
+
+test('pieces of JSON tell where a document may end, and nowhere inside a long one', () => {
+  const pieces = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
+  fc.assert(
+    fc.property(fc.array(fc.json({ maxDepth: 2 }), { minLength: 1 }), pieces, (texts, sizes) => {
+      const text = texts.join(' ');
+      const cuts = new JsonPieces();
+      let known = 0;
+      for (let at = 0, turn = 0; at < text.length; turn++) {
+        const to = at + sizes[turn % sizes.length]!;
+        const mayEnd = cuts.mayEnd(text.slice(at, to));
+        const documents = new JsonDocuments(text.slice(0, to));
+        let whole = 0;
+        try {
+          while (documents.next() !== null) whole++;
+        } catch (error) {
+          if (!(error instanceof JsonError)) throw error;
+        }
+        assert(mayEnd || whole <= known, `${text} at ${to}`);
+        known = whole;
+        at = to;
+      }
+    }),
+    trials(numRuns / 30),
+  );
+  const long = new JsonPieces();
+  const told = ['{"a":["}', String.raw`\"]}`, String.raw`{\\`, '"', ',{}]', '}'];
+  const mayEnd = told.map((piece) => long.mayEnd(piece));
+  assert.deepEqual(mayEnd, [false, false, false, false, false, true]);
 });
 
 test('valid messages pass through the gateway and back unharmed', () => {

@@ -9,7 +9,7 @@ import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplan
 import type { ServedMethods } from '../served-methods.ts';
 import { encodeJson } from './json-request.ts';
 import { goString, showJson } from './json-response.ts';
-import { JsonDocuments, JsonError } from './json-text.ts';
+import { JsonDocuments, JsonError, JsonPieces } from './json-text.ts';
 import { GATEWAY_ROUTES, type GatewayRoute } from './schema.ts';
 
 const JSON_TYPE = 'application/json';
@@ -306,6 +306,9 @@ class StreamCall implements GrpcCall {
   /** No document comes any more. */
   #isHalfClosed = false;
   #pending = '';
+  readonly #pieces = new JsonPieces();
+  /** Length of what is pending at which it is looked at again, if no document ends before. */
+  #lookAt = 0;
   slot: unknown = undefined;
   readonly timeoutMs: number = Infinity;
   /** Called at its end. */
@@ -362,7 +365,8 @@ class StreamCall implements GrpcCall {
   /** Gives the handler every document that is whole. */
   #take(text: string, isEnd: boolean): void {
     this.#pending += text;
-    if (this.closed || this.#isHalfClosed) return;
+    const isDue = this.#pieces.mayEnd(text) || isEnd || this.#pending.length >= this.#lookAt;
+    if (this.closed || this.#isHalfClosed || !isDue) return;
     const documents = new JsonDocuments(this.#pending);
     let read = 0;
     try {
@@ -385,6 +389,7 @@ class StreamCall implements GrpcCall {
       if (!isCut || this.#pending.length > DOCUMENT_BYTES_MAX) this.#wrong(error.message);
     }
     this.#pending = this.#pending.slice(read);
+    this.#lookAt = Math.min(this.#pending.length * 2, DOCUMENT_BYTES_MAX + 1);
   }
 
   /** As in etcd, only the first document is answered for; a later one ends the requests. */

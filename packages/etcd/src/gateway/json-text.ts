@@ -71,7 +71,9 @@ export class JsonDocuments {
 
   #wrong(where: string): JsonError {
     if (this.#at >= this.#text.length) return new JsonError(EOF);
-    const found = String.fromCodePoint(this.#text.codePointAt(this.#at) ?? 0);
+    // Go reads bytes: of a character beyond ASCII it shows the first one, as if it were whole.
+    const [byte = 0] = Buffer.from(this.#text.slice(this.#at, this.#at + 2), 'utf8');
+    const found = String.fromCharCode(byte);
     const shown =
       found === "'" ? String.raw`'\''` : found === '"' ? `'"'` : `'${escapedCharacter(found)}'`;
     return new JsonError(`invalid character ${shown} ${where}`);
@@ -188,6 +190,32 @@ export class JsonDocuments {
       }
     }
     return String.fromCharCode(Number.parseInt(this.#text.slice(start, this.#at), 16));
+  }
+}
+
+/**
+ * Follows brackets and strings through pieces of a text, so that a document that comes in many
+ * pieces need not be read again at each of them.
+ */
+export class JsonPieces {
+  #depth = 0;
+  #isString = false;
+  #isEscaped = false;
+
+  /** May a document end in this piece, the next one of the text? */
+  mayEnd(piece: string): boolean {
+    let mayEnd = false;
+    for (const character of piece) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.#isString) {
+        this.#isEscaped = character === '\\';
+        this.#isString = character !== '"';
+      } else if (character === '"') this.#isString = true;
+      else if (character === '{' || character === '[') this.#depth++;
+      else if (character === '}' || character === ']') this.#depth--;
+      if (this.#depth <= 0 && !this.#isString) mayEnd = true;
+    }
+    return mayEnd;
   }
 }
 
