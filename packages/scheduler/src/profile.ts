@@ -1,6 +1,6 @@
 /** A profile of KubeSchedulerConfiguration v1, expanded to the plugins of each extension point. */
 import { EXTENSION_POINTS } from './configuration/configuration-schema.ts';
-import type { ExtensionPoint } from './configuration/configuration-schema.ts';
+import type { ExtensionPoint, PluginPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
 import { createPlugins, DEFAULT_WEIGHTS, PLUGIN_NAMES, PLUGIN_POINTS } from './registry.ts';
 import { createUserPlugin, type UserPlugin } from './user-plugin.ts';
@@ -118,7 +118,7 @@ export type ProfilePoints = Readonly<Record<ExtensionPoint, readonly PluginEntry
 /** `pointsOf`: where a plugin takes part; none for plugins that are not known. */
 export function pointsOfProfile(
   { plugins: sets = {} }: ProfileConfiguration,
-  pointsOf: (name: string) => readonly ExtensionPoint[],
+  pointsOf: (name: string) => readonly PluginPoint[],
 ): ProfilePoints {
   const multiPoint = multiPointEntries(sets['multiPoint']);
   const entries = EXTENSION_POINTS.map((point) => [
@@ -165,7 +165,9 @@ export function createProfile(
 /** Where plugins take part, those of users included. */
 export function pointsOfPlugins(
   own: readonly UserPlugin[],
-): (name: string) => readonly ExtensionPoint[] {
-  const byName = new Map(own.map(({ name, points }) => [name, points]));
+): (name: string) => readonly PluginPoint[] {
+  const byName = new Map<string, readonly PluginPoint[]>(
+    own.map(({ name, points }) => [name, points]),
+  );
   return (name) => byName.get(name) ?? PLUGIN_POINTS[name] ?? [];
 }

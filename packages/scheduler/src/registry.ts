@@ -1,5 +1,5 @@
 /** All plugins, in the order in which they run by default. */
-import type { ExtensionPoint } from './configuration/configuration-schema.ts';
+import type { PluginPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
 import { BalancedAllocation, type BalancedAllocationArgs } from './plugins/balanced-allocation.ts';
 import { DefaultPreemption, type DefaultPreemptionArgs } from './plugins/default-preemption.ts';
@@ -70,7 +70,7 @@ const FILTER_AFTER_PREPARATION = ['preFilter', 'filter'] as const;
 const SCORE = ['preScore', 'score'] as const;
 
 /** Where each plugin takes part, as upstream's implement the interfaces. */
-export const PLUGIN_POINTS: Readonly<Record<string, readonly ExtensionPoint[]>> = {
+export const PLUGIN_POINTS: Readonly<Record<string, readonly PluginPoint[]>> = {
   SchedulingGates: ['preEnqueue'],
   PrioritySort: ['queueSort'],
   NodeUnschedulable: FILTER,
@@ -98,6 +98,10 @@ export const PLUGIN_POINTS: Readonly<Record<string, readonly ExtensionPoint[]>> 
   ImageLocality: ['score'],
   DefaultBinder: ['bind'],
   NodeDeclaredFeatures: FILTER_AFTER_PREPARATION,
+  // Gangs are always looked at; topologies of groups are not there.
+  GangScheduling: ['preEnqueue', 'permit'],
+  TopologyPlacementGenerator: ['placementGenerate'],
+  PodGroupPodsCount: ['placementScore'],
 };
 
 export function createPlugins(

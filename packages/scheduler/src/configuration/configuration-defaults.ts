@@ -2,7 +2,7 @@
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { DEFAULT_WEIGHTS } from '../registry.ts';
 import { multiPointEntries, type PluginSet } from '../profile.ts';
-import { EXTENSION_POINTS } from './configuration-schema.ts';
+import { EXTENSION_POINTS, GROUP_POINTS } from './configuration-schema.ts';
 import { listAt, objectAt } from './members.ts';
 
 export const API_VERSION = 'kubescheduler.config.k8s.io/v1';
@@ -38,8 +38,13 @@ export function defaultedArguments(plugin: string, args: JsonObject): JsonObject
       const resources = weighted(listAt(strategy, 'resources'));
       return { ...args, scoringStrategy: { ...strategy, resources } };
     }
-    case 'PodTopologySpread':
-      return { ...args, defaultingType: orElse(args['defaultingType'], 'System') };
+    case 'PodTopologySpread': {
+      const { defaultConstraints: listed, ...rest } = args;
+      const isGiven = Array.isArray(listed) && listed.length > 0;
+      const defaultConstraints = isGiven ? { defaultConstraints: listed } : {};
+      const defaultingType = orElse(args['defaultingType'], 'System');
+      return { ...rest, ...defaultConstraints, defaultingType };
+    }
     case 'VolumeBinding':
       return { bindTimeoutSeconds: 600, ...args };
     default:
@@ -78,7 +83,7 @@ function spelledOut(set: JsonObject): JsonObject {
 /** The sets of a profile as given, spelled out. */
 export function givenSets(profile: JsonObject): Record<string, PluginSet> {
   const plugins = objectAt(profile, 'plugins');
-  const sets = [...EXTENSION_POINTS, 'multiPoint'].map((point) => [
+  const sets = [...EXTENSION_POINTS, ...GROUP_POINTS, 'multiPoint'].map((point) => [
     point,
     spelledOut(objectAt(plugins, point)),
   ]);

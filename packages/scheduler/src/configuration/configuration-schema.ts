@@ -40,7 +40,9 @@ export const EXTENSION_POINTS = [
 export type ExtensionPoint = (typeof EXTENSION_POINTS)[number];
 
 /** For the placement of groups, which 1.36 has by an alpha gate; taken, and without effect. */
-const GROUP_POINTS = ['placementGenerate', 'placementScore'];
+export const GROUP_POINTS = ['placementGenerate', 'placementScore'] as const;
+/** Any point that a plugin may extend. */
+export type PluginPoint = ExtensionPoint | (typeof GROUP_POINTS)[number];
 
 const PLUGINS = struct(
   'v1.Plugins',

@@ -103,10 +103,21 @@ function typeError(value: JsonValue, source: string): string {
   if (apiVersion === '') return `Object 'apiVersion' is missing${where}`;
   if (apiVersion === API_VERSION && kind === KIND) return '';
   if (isRegistered(kind, apiVersion)) {
-    return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${kind}`;
+    return otherKindError(value, kind);
   }
   return unregistered(kind, apiVersion);
 }
+
+/** What is wrong with arguments that stand where the configuration should. */
+function otherKindError(value: JsonObject, kind: string): string {
+  const schema = ARGUMENTS[kind.slice(0, -'Args'.length)];
+  const { error, unknown } = schema === undefined ? NOTHING : strictDecode(value, schema);
+  if (error !== '') return error;
+  if (unknown.length === 0) return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${kind}: `;
+  return strictText(unknown.map((path) => `unknown field ${JSON.stringify(path)}`));
+}
+
+const NOTHING = { error: '', unknown: [] };
 
 /** What upstream says of a value where it looks for a type. */
 function untyped(value: JsonValue): string {
@@ -138,6 +149,8 @@ function argumentTypeError(args: JsonObject, plugin: string, type: string): stri
   const given = typeOf(args);
   const [kind, apiVersion] = [given.kind || type, given.apiVersion || API_VERSION];
   const whose = `decoding args for plugin ${plugin}`;
+  const unread = strictDecode(args, TYPE).error;
+  if (unread !== '') return `${whose}: couldn't get version/kind; json parse error: ${unread}`;
   const fault = versionError(apiVersion);
   if (fault !== '') return `${whose}: ${fault}`;
   if (!isRegistered(kind, apiVersion)) return `${whose}: ${unregistered(kind, apiVersion)}`;
@@ -330,8 +343,7 @@ function asShown(complete: JsonObject): JsonObject {
         );
         return [point, Object.fromEntries(said)] as const;
       });
-      const shown = { ...PLACEMENT_POINTS, ...Object.fromEntries(sets) };
-      return { ...profile, plugins: shown, pluginConfig };
+      return { ...profile, plugins: Object.fromEntries(sets), pluginConfig };
     });
   if (complete['extenders'] === undefined) return { ...complete, profiles };
   const extenders = listAt(complete, 'extenders')
@@ -356,8 +368,6 @@ function isShown(entry: JsonObject, plugins: JsonObject): boolean {
     listAt(set, 'enabled').some((one) => textAt(one, 'name') === name),
   );
 }
-
-const PLACEMENT_POINTS: JsonObject = { placementGenerate: {}, placementScore: {} };
 
 function defaultConfiguration(): SchedulerConfiguration {
   const complete = withArguments(defaultedConfiguration({}));

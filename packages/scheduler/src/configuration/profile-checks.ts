@@ -4,10 +4,10 @@ import { multiPointEntries, pointsOfProfile, type ProfileConfiguration } from '.
 import { PLUGIN_NAMES } from '../registry.ts';
 import { constructionErrors } from './argument-checks.ts';
 import { defaultedArguments } from './configuration-defaults.ts';
-import type { ExtensionPoint } from './configuration-schema.ts';
+import type { PluginPoint } from './configuration-schema.ts';
 
 /** In this order upstream fills its points. */
-const POINTS: readonly (readonly [ExtensionPoint, type: string])[] = [
+const POINTS: readonly (readonly [PluginPoint, type: string])[] = [
   ['preFilter', 'PreFilterPlugin'],
   ['filter', 'FilterPlugin'],
   ['postFilter', 'PostFilterPlugin'],
@@ -20,12 +20,14 @@ const POINTS: readonly (readonly [ExtensionPoint, type: string])[] = [
   ['permit', 'PermitPlugin'],
   ['preEnqueue', 'PreEnqueuePlugin'],
   ['queueSort', 'QueueSortPlugin'],
+  ['placementGenerate', 'PlacementGeneratePlugin'],
+  ['placementScore', 'PlacementScorePlugin'],
 ];
 /** Scores are summed in 64 bits. */
 const OVERFLOW = 'score plugins: total score of Score plugins could overflow';
 const WEIGHT_SUM_MAX: number = 2 ** 63 / 100;
 
-type PointsOf = (name: string) => readonly ExtensionPoint[];
+type PointsOf = (name: string) => readonly PluginPoint[];
 
 function pointErrors({ plugins = {} }: ProfileConfiguration, pointsOf: PointsOf): string {
   const isKnown = (name: string): boolean =>

@@ -112,5 +112,10 @@ test('certificates that contradict the flags are refused at the start', () => {
   const tlsConfig = { insecure: true, caData: 'eA==' };
   const make = (): ExtenderCaller =>
     new ExtenderCaller([{ urlPrefix: 'https://x', enableHTTPS: true, tlsConfig }]);
-  assert.throws(make, /root certificates file with the insecure flag is not allowed/);
+  const text =
+    "couldn't build extenders: specifying a root certificates file with the insecure flag";
+  assert.throws(make, new RegExp(`^Error: ${text} is not allowed$`));
+  const odd = { certData: 'eA==', keyData: 'eA==' };
+  const read = (): ExtenderCaller => new ExtenderCaller([{ urlPrefix: 'x', tlsConfig: odd }]);
+  assert.throws(read, /^Error: couldn't build extenders: tls: failed to find any PEM data in /);
 });

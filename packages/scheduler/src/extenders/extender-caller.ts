@@ -31,6 +31,9 @@ function tlsOf({ tlsConfig = {}, enableHTTPS }: ExtenderConfiguration): AgentOpt
   }
   const cert = fileOrData(tlsConfig.certFile, tlsConfig.certData);
   const key = fileOrData(tlsConfig.keyFile, tlsConfig.keyData);
+  if (cert?.includes('-----BEGIN') === false) {
+    throw new Error('tls: failed to find any PEM data in certificate input');
+  }
   const isOpen = tlsConfig.insecure === true || (enableHTTPS === true && ca === undefined);
   return {
     ...(ca === undefined ? {} : { ca }),
@@ -41,6 +44,15 @@ function tlsOf({ tlsConfig = {}, enableHTTPS }: ExtenderConfiguration): AgentOpt
   };
 }
 
+function tlsOrThrow(configuration: ExtenderConfiguration): AgentOptions {
+  try {
+    return tlsOf(configuration);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new Error(`couldn't build extenders: ${text}`, { cause: error });
+  }
+}
+
 export class ExtenderCaller {
   readonly #connections = new Map<ExtenderConfiguration, Connection>();
 
@@ -49,7 +61,7 @@ export class ExtenderCaller {
     for (const configuration of configurations) {
       const isSecure = (configuration.urlPrefix ?? '').startsWith('https:');
       const options = { keepAlive: true };
-      const tls = tlsOf(configuration);
+      const tls = tlsOrThrow(configuration);
       const agent = isSecure ? new HttpsAgent({ ...options, ...tls }) : new HttpAgent(options);
       this.#connections.set(configuration, { agent, timeoutMs: timeoutMsOf(configuration) });
     }
