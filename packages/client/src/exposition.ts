@@ -13,14 +13,14 @@ export class Exposition {
   }
 
   value(labels: Labels, value: number, suffix = ''): void {
-    const pairs = Object.entries(labels).map(([name, text]) => `${name}="${text}"`);
+    const pairs = Object.entries(labels).map(([name, text]) => `${name}="${escaped(text)}"`);
     const shown = pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
     this.#lines.push(`${this.#name}${suffix}${shown} ${value}`);
   }
 
   histogram(labels: Labels, histogram: BucketHistogram): void {
     for (const [bucket, edge] of histogram.edges.entries()) {
-      this.value({ ...labels, le: edge }, histogram.upTo(bucket), '_bucket');
+      this.value({ ...labels, le: edgeText(edge) }, histogram.upTo(bucket), '_bucket');
     }
     this.value({ ...labels, le: '+Inf' }, histogram.count, '_bucket');
     this.value(labels, histogram.sum, '_sum');
@@ -30,4 +30,15 @@ export class Exposition {
   toString(): string {
     return `${this.#lines.join('\n')}\n`;
   }
+}
+
+function escaped(text: string | number): string {
+  const signs: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
+  return String(text).replaceAll(/[\\"\n]/g, (sign) => signs[sign] ?? sign);
+}
+
+/** An edge of a bucket as the Go client writes it: `1e-08`, `0.005`, `262144`, `1.048576e+06`. */
+export function edgeText(edge: number): string {
+  if (edge >= 1e-4 && edge < 1e6) return String(edge);
+  return edge.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
 }

@@ -4,6 +4,7 @@
  * dashboards and alerts carry over. Memory grows with methods and status codes alone.
  */
 import type { Method } from './client.ts';
+import { edgeText } from './exposition.ts';
 
 /** As client-go has them (component-base/metrics/prometheus/restclient). */
 const SECONDS: readonly number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
@@ -106,14 +107,9 @@ function histogramLines(
   const lines: string[] = [];
   for (const [at, count] of counts.entries()) {
     total += count;
-    lines.push(`${metric}_bucket{${labels},le="${edgeText(edges[at])}"} ${total}`);
+    const edge = edges[at];
+    const text = edge === undefined ? '+Inf' : edgeText(edge);
+    lines.push(`${metric}_bucket{${labels},le="${text}"} ${total}`);
   }
   return [...lines, `${metric}_sum{${labels}} ${sum}`, `${metric}_count{${labels}} ${total}`];
-}
-
-/** As the Go client writes it: `0.005`, `262144`, `1.048576e+06`. */
-function edgeText(edge: number | undefined): string {
-  if (edge === undefined) return '+Inf';
-  if (edge < 1e6) return String(edge);
-  return edge.toExponential().replace(/e\+(\d)$/, 'e+0$1');
 }

@@ -1,4 +1,5 @@
 /** CronJobs: a Job is made for each run that is due, and what has finished is tidied up. */
+import { exponential } from '@megaplane/client/bucket-histogram';
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
@@ -7,6 +8,7 @@ import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { dueRun, endOf, isTooLate, jobName, jobOf, surplusJobs, timeMs } from './cron/cron-job.ts';
 import { isTimeZone, parseSchedule, type Schedule } from './cron/schedule.ts';
+import type { Histogram } from './metric-board.ts';
 import { controllerUid, ObjectCache } from './object-cache.ts';
 import { Expectations } from './expectations.ts';
 import { failureOf, isNamespaceEnding, ownerOfObject, type PodOwner } from './pod-control.ts';
@@ -39,6 +41,7 @@ interface Work {
 export class CronJobPart {
   readonly #options: CronJobPartOptions;
   readonly #client: Client;
+  readonly #skew: Histogram;
   readonly #workers: Workers<string>;
   readonly #cronJobs: ObjectCache;
   readonly #jobs: ObjectCache;
@@ -49,6 +52,11 @@ export class CronJobPart {
     this.#options = options;
     const { client, informers, onError } = options;
     this.#client = client;
+    this.#skew = informers.metrics.histogram(
+      'cronjob_controller_job_creation_skew_duration_seconds',
+      'Time between when a cronjob is scheduled to be run, and when its job is created',
+      exponential(1, 10),
+    );
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
@@ -224,6 +232,7 @@ export class CronJobPart {
     let answer = await this.#client.request({ method: 'POST', path, body });
     const name = jobName(cronJob, atMs);
     if (answer.ok) {
+      this.#skew.record(Math.max(0, this.#client.timers.wallMs() - atMs) / 1000);
       this.#tell(owner, 'Normal', 'SuccessfulCreate', `Created job ${name}`);
     } else if (answer.code === 409) {
       // Made before, by a try whose answer was lost; or it is somebody else's.

@@ -15,7 +15,9 @@ import type { Announce } from './announce.ts';
 import type { SliceRules } from './options.ts';
 import type { PartOptions } from './part-options.ts';
 import { isByTopology } from './endpoint-hints.ts';
-import { MANAGED_BY, MANAGER, planSlices, SERVICE_NAME } from './endpoint-slices.ts';
+import { ENDPOINTS_PER_SLICE_MAX, MANAGED_BY, MANAGER } from './endpoint-slices.ts';
+import { planSlices, SERVICE_NAME } from './endpoint-slices.ts';
+import { ServiceSliceMetrics } from './endpoint-metrics.ts';
 import { planEndpoints } from './endpoints-object.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -76,12 +78,17 @@ export class EndpointsPart {
   readonly #sliceWrites = new Expectations();
   readonly #endpointsWrites = new Expectations();
   readonly #processors: ZoneProcessors;
+  readonly #metrics: ServiceSliceMetrics | undefined;
   #cancelLook: (() => void) | null = null;
 
   constructor(options: EndpointsPartOptions) {
     this.#options = options;
     const { client, informers, pods } = options;
     this.#zones = new KeyTable({ random: options.random });
+    const endpointsMax = options.rules?.endpointsMax ?? ENDPOINTS_PER_SLICE_MAX;
+    if (options.isSlices) {
+      this.#metrics = new ServiceSliceMetrics(informers.metrics, endpointsMax);
+    }
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
@@ -216,7 +223,10 @@ export class EndpointsPart {
     const { backends, lost } = this.#backendsOf(service, selecting.program);
     selecting.size = backends.length;
     const results: WorkResult[] = [];
-    if (isSlices) results.push(await this.#syncSlices(key, service, selecting, backends));
+    if (isSlices) {
+      results.push(await this.#syncSlices(key, service, selecting, backends));
+      this.#metrics?.ended(results[0] !== 'retry' && lost.length === 0);
+    }
     const all = lost.length === 0 ? backends : [...backends, ...lost];
     if (isEndpoints) results.push(await this.#syncEndpoints(key, service, selecting, all));
     // A pod names a node that is not in view: the slice is written without it, and again later.
@@ -227,6 +237,7 @@ export class EndpointsPart {
 
   async #serviceGone(key: string): Promise<WorkResult> {
     this.#sliceWrites.forget(key);
+    this.#metrics?.forget(key);
     this.#endpointsWrites.forget(key);
     if (!this.#options.isEndpoints || this.#endpoints.get(key) === undefined) return 'done';
     const [namespace = '', name = ''] = key.split('/');
@@ -315,6 +326,8 @@ export class EndpointsPart {
       ...plan.update.map((slice) => this.#send('PUT', at(slice), slice)),
       ...plan.delete.map((slice) => this.#send('DELETE', at(slice))),
     ]);
+    const changes = { create: plan.create, update: plan.update, gone: plan.delete };
+    this.#metrics?.served(key, service, existing, changes, isByTopology(service));
     for (const { type, reason, message } of plan.events) {
       this.#options.announce('Service', namespace, name, type, reason, message, uid);
     }

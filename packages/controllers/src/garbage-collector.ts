@@ -19,6 +19,7 @@ import {
   objectPath,
   type ApiResource,
 } from './api-resources.ts';
+import { dumpGraph } from './garbage-dump.ts';
 import {
   FOREGROUND,
   GarbageGraph,
@@ -27,6 +28,7 @@ import {
   type OwnerReference,
 } from './garbage-graph.ts';
 import { hashOf } from './node-scan.ts';
+import type { Counter } from './metric-board.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 64;
@@ -65,8 +67,13 @@ export class GarbageCollector {
   readonly #workers: Workers<number>;
   deletions = 0;
 
+  readonly #syncErrors: Counter;
+
   constructor(options: GarbageCollectorOptions) {
     this.#options = options;
+    const help = 'Number of garbage collector resources sync errors';
+    const name = 'garbagecollector_controller_resources_sync_error_total';
+    this.#syncErrors = options.informers.metrics.counter(name, help);
     this.graph = new GarbageGraph(options.random, {
       check: (resource, row) => this.#workers.add(resource * ROWS_PER_RESOURCE + row),
       locate: (resource, row, reference) => this.#locate(resource, row, reference),
@@ -87,6 +94,7 @@ export class GarbageCollector {
    * what is served may be missing: then nothing ends.
    */
   setResources(resources: readonly ApiResource[], isWhole: boolean): void {
+    if (!isWhole) this.#syncErrors.add();
     const wanted = resources.filter(
       (one) =>
         ['delete', 'list', 'watch'].every((verb) => one.verbs.includes(verb)) &&
@@ -138,6 +146,16 @@ export class GarbageCollector {
 
   stop(): void {
     this.#workers.stop();
+  }
+
+  /** The graph, or what of it hangs together with these uids, for people. */
+  dump(uids: readonly string[]): Generator<string> {
+    const kinds = this.#watched.map(({ resource, informer }, index) => ({
+      ...{ group: resource.group, version: resource.version, kind: resource.kind },
+      rowEnd: informer.idLimit,
+      nameOf: (row: number) => this.#nameOf(index, row),
+    }));
+    return dumpGraph(this.graph, kinds, uids);
   }
 
   /** Objects that wait to be looked at. */

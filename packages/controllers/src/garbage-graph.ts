@@ -249,6 +249,35 @@ export class GarbageGraph {
     }
   }
 
+  /** Whom an object names as its owners, and where each of them is in sight. */
+  ownersOf(
+    resource: number,
+    row: number,
+  ): { readonly uid: string; readonly place: readonly [number, number] | undefined }[] {
+    const found = [];
+    let edge = this.#rows[resource]!.edge.get(row);
+    for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
+      const owner = this.#edgeOwner.get(edge - 1);
+      const place = this.#placeResource.get(owner) - 1;
+      const at = place < 0 ? undefined : ([place, this.#placeRow.get(owner)] as const);
+      found.push({ uid: this.#uidOfOwner(owner), place: at });
+    }
+    return found;
+  }
+
+  /** It is there, and owns or is owned. */
+  isLinked(resource: number, row: number): boolean {
+    return this.#rows[resource]!.edge.get(row) !== 0 || this.hasDependents(resource, row);
+  }
+
+  /** The row of the object with this uid, or -1; looks through all of them. */
+  findUid(resource: number, uid: string, rowEnd: number): number {
+    this.#readUidText(uid);
+    const rows = this.#rows[resource]!;
+    for (let row = 0; row < rowEnd; row++) if (this.#isUid(rows, row)) return row;
+    return -1;
+  }
+
   hasDependents(resource: number, row: number): boolean {
     const owner = this.#ownerOf(this.#rows[resource]!, row);
     return owner >= 0 && this.#head.get(owner) !== 0;
@@ -322,9 +351,19 @@ export class GarbageGraph {
     return this.#isUid(this.#rows[resource]!, row);
   }
 
+  #uidOfOwner(owner: number): string {
+    const end = this.#owners.copyKey(owner, this.#key, 0);
+    // Whatever is shorter was no UUID, and stayed text.
+    return end < 16 ? this.#key.toString('latin1', 0, end) : this.#keyAsUid();
+  }
+
   uidOf(resource: number, row: number): string {
     const rows = this.#rows[resource]!;
     for (let i = 0; i < 4; i++) this.#words[i] = rows.uid[i]!.get(row);
+    return this.#keyAsUid();
+  }
+
+  #keyAsUid(): string {
     const hex = this.#key.toString('hex');
     const cuts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
     return [...cuts, hex.slice(20)].join('-');

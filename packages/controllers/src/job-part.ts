@@ -11,6 +11,7 @@ import { Expectations } from './expectations.ts';
 import { isFinished, planJob, type JobPlan, type JobPod, type NewPod } from './job.ts';
 import type { JobBackoff } from './job-backoff.ts';
 import { JobClaims } from './job-claims.ts';
+import { JobMetrics } from './job-metrics.ts';
 import { INDEX, INDEX_FAILURES, INDEX_IGNORED, JobPods, TRACKING } from './job-pods.ts';
 import { judgeFailure } from './job-policy.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -50,6 +51,9 @@ export class JobPart {
   /** Jobs whose last creation of pods was refused, by key. */
   readonly #refused: Set<string> = new Set();
   readonly #claims: JobClaims;
+  readonly #metrics: JobMetrics;
+  /** What is being carried out, by key. */
+  readonly #planned: Map<string, JobPlan> = new Map();
   /** Jobs under way whose selector is their user's own. */
   readonly #manual: Set<string> = new Set();
 
@@ -58,10 +62,11 @@ export class JobPart {
     const { client, informers, pods, onError } = options;
     this.#control = new PodControl(client, options.announce);
     this.#claims = new JobClaims(client, pods);
+    this.#metrics = new JobMetrics(informers.metrics);
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
-      (key) => this.#work(key),
+      (key) => this.#timedWork(key),
       onError,
       informers.queues.queue('job'),
       RETRY,
@@ -104,6 +109,8 @@ export class JobPart {
 
   #jobChanged(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
     if (after !== undefined) {
+      const manager = managerOf(after);
+      if (before === undefined && manager !== '') this.#metrics.foreign(manager);
       const isManual = valueAt(after, 'spec', 'manualSelector') === true;
       if (isManual && !isFinished(after)) this.#manual.add(key);
       else this.#manual.delete(key);
@@ -137,8 +144,11 @@ export class JobPart {
 
   #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
     const { pods } = this.#options.pods;
+    const wasHeld = this.#pods.tracked.get(row) === 1 && pods.phaseBefore >= PHASE_SUCCEEDED;
     if (scan === null) this.#pods.tracked.set(row, 0);
     else this.#pods.upsert(row, bytes, scan);
+    const isHeld = this.#pods.tracked.get(row) === 1 && pods.phaseOf(row) >= PHASE_SUCCEEDED;
+    if (isHeld !== wasHeld) this.#metrics.held(isHeld);
     const owner = pods.ownerOf(row);
     const before = pods.ownerBefore;
     const key = owner < 0 ? undefined : this.#jobs.keyOfUid(pods.uidOf(owner));
@@ -191,13 +201,25 @@ export class JobPart {
     return answer.code === 404 || answer.code === 422 ? 0 : -1;
   }
 
+  async #timedWork(key: string): Promise<WorkResult> {
+    const { timers } = this.#options.client;
+    const startMs = timers.nowMs();
+    this.#planned.delete(key);
+    const result = await this.#work(key);
+    const job = this.#jobs.get(key);
+    const isSynced = job !== undefined && managerOf(job) === '' && !isFinished(job);
+    const seconds = (timers.nowMs() - startMs) / 1000;
+    if (isSynced) this.#metrics.synced(job, result !== 'retry', this.#planned.get(key), seconds);
+    this.#planned.delete(key);
+    return result;
+  }
+
   async #work(key: string): Promise<WorkResult> {
     // Events of one chunk are all delivered before the first of them is worked on.
     await Promise.resolve();
     const job = this.#jobs.get(key);
     if (job === undefined) return 'done';
-    const manager = stringAt(job, 'spec', 'managedBy');
-    if (manager !== '' && manager !== MANAGED_BY) return 'done';
+    if (managerOf(job) !== '') return 'done';
     const nowMs = this.#options.client.timers.wallMs();
     const podsSeen = this.#options.pods.informer.revision;
     const isSeen =
@@ -217,6 +239,7 @@ export class JobPart {
     const backoff = this.#backoffs.get(key) ?? { failures: 0, lastFailureMs: 0 };
     const next = { ...backoff };
     const plan = this.#without(key, planJob(job, judged, next, nowMs));
+    this.#planned.set(key, plan);
     if (!(await this.#writeStatus(key, job, owner, plan, nowMs))) return 'retry';
     // Only now are the failures known to the server: decided again, they must not count twice.
     this.#backoffs.set(key, next);
@@ -330,9 +353,12 @@ export class JobPart {
     const bodyOf = (at: number): string => {
       return JSON.stringify(podOf(job, owner, plan.create[at]));
     };
-    const failed = await this.#control.createAll(owner, bodyOf, plan.create.length, (revision) =>
-      this.#expectations.expectRevision(key, revision, nowMs),
-    );
+    let made = 0;
+    const failed = await this.#control.createAll(owner, bodyOf, plan.create.length, (revision) => {
+      made++;
+      this.#expectations.expectRevision(key, revision, nowMs);
+    });
+    this.#metrics.created(job, plan, made, failed === undefined || failed.ok ? 0 : 1);
     if (failed === undefined || failed.ok) this.#refused.delete(key);
     else this.#refused.add(key);
     return failed === undefined || failed.ok || failed.reason === NAMESPACE_ENDING;
@@ -370,9 +396,17 @@ export class JobPart {
       contentType: CONTENT.mergePatch,
       body: { metadata: { resourceVersion }, status },
     });
-    if (answer.ok) this.#written.expectRevision(key, revisionOf(answer.object), nowMs);
-    return answer.ok;
+    if (!answer.ok) return false;
+    this.#written.expectRevision(key, revisionOf(answer.object), nowMs);
+    this.#metrics.wrote(job, plan);
+    return true;
   }
+}
+
+/** Who else takes care of a Job; '' for nobody. */
+function managerOf(job: JsonObject): string {
+  const manager = stringAt(job, 'spec', 'managedBy');
+  return manager === MANAGED_BY ? '' : manager;
 }
 
 /** As upstream shortens names, so that the index stays in them. */

@@ -268,6 +268,11 @@ export class Manager {
     this.#given.log('info', 'controllers are at work');
   }
 
+  /** Controllers that have begun. */
+  get atWork(): readonly string[] {
+    return this.#isStarted && !this.#isStopped ? [...this.#given.chosen] : [];
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
@@ -287,7 +292,6 @@ export class Manager {
       lines.push(...zoneLines(nodePart.lifecycle.zones));
       put('megaplane_node_lifecycle_stalls_total', 'counter', nodePart.lifecycle.stalls);
       put('megaplane_node_lifecycle_distrusts_total', 'counter', nodePart.lifecycle.distrusts);
-      put('taint_eviction_controller_pod_deletions_total', 'counter', nodePart.evictions);
     }
     if (garbage !== undefined) {
       put('megaplane_garbage_references', 'gauge', garbage.graph.edges);
@@ -295,6 +299,6 @@ export class Manager {
       put('megaplane_garbage_deletions_total', 'counter', garbage.deletions);
     }
     lines.push(...this.#informers.queues.lines(this.#given.client.timers.nowMs()));
-    return lines.join('\n') + '\n';
+    return `${lines.join('\n')}\n${this.#informers.metrics.text()}`;
   }
 }

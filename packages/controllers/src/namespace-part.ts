@@ -1,10 +1,12 @@
 /** Deletion of namespaces, and the objects that every namespace has. */
+import { exponential } from '@megaplane/client/bucket-histogram';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { PartOptions } from './part-options.ts';
-import { ensureDefault, type NamespaceDefault } from './namespace-defaults.ts';
+import type { Counter, Histogram } from './metric-board.ts';
+import { ensureDefault, ROOT_CA_NAME, type NamespaceDefault } from './namespace-defaults.ts';
 import { deleteNamespace } from './namespace-deletion.ts';
-import { Workers } from './workers.ts';
+import { Workers, type WorkResult } from './workers.ts';
 
 const DELETION_WORKERS = 10;
 const DEFAULT_WORKERS = 16;
@@ -28,11 +30,23 @@ export class NamespacePart {
   readonly #rounds: Map<string, number> = new Map();
   readonly #deletions: Workers<string>;
   readonly #ensured: readonly Workers<string>[];
+  readonly #published: Counter;
+  readonly #publishSeconds: Histogram;
 
   constructor(options: NamespacePartOptions) {
     this.#options = options;
     const { client, informers, now, onError } = options;
     const { timers } = client;
+    const subsystem = 'root_ca_cert_publisher';
+    const help = 'Number of namespace syncs happened in root ca cert publisher.';
+    const { metrics } = informers;
+    this.#published = metrics.counter(`${subsystem}_sync_total`, help, ['code']);
+    this.#publishSeconds = metrics.histogram(
+      `${subsystem}_sync_duration_seconds`,
+      'How long they took.',
+      exponential(0.001, 15),
+      ['code'],
+    );
     this.#deletions = new Workers(
       timers,
       options.workers ?? DELETION_WORKERS,
@@ -50,7 +64,7 @@ export class NamespacePart {
         new Workers(
           timers,
           DEFAULT_WORKERS,
-          async (name) => (this.#terminating.has(name) ? 'done' : ensureDefault(client, name, one)),
+          (name) => this.#ensure(name, one),
           onError,
           informers.queues.queue(one.queue),
         ),
@@ -60,6 +74,19 @@ export class NamespacePart {
       this.#namespaceHandler(),
     );
     for (const [index, one] of options.defaults.entries()) this.#watchDefault(one, index);
+  }
+
+  async #ensure(name: string, one: NamespaceDefault): Promise<WorkResult> {
+    if (this.#terminating.has(name)) return 'done';
+    const { client } = this.#options;
+    const startMs = client.timers.nowMs();
+    const result = await ensureDefault(client, name, one);
+    if (one.name === ROOT_CA_NAME) {
+      const code = [result === 'done' ? '200' : '500'];
+      this.#published.add(code);
+      this.#publishSeconds.record((client.timers.nowMs() - startMs) / 1000, code);
+    }
+    return result;
   }
 
   #namespaceHandler(): InformerHandler {

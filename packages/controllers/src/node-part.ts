@@ -11,6 +11,7 @@ import { NodeLifecycle, type LifecycleRules } from './node-lifecycle.ts';
 import { NodeScan } from './node-scan.ts';
 import { NodeTable } from './node-table.ts';
 import { NodeTtl } from './node-ttl.ts';
+import { NodePartMetrics, type CollectedPod } from './node-part-metrics.ts';
 import { NodeWriter } from './node-writer.ts';
 import type { Log } from './options.ts';
 import { PodGc } from './pod-gc.ts';
@@ -73,11 +74,12 @@ export class NodePart {
   #cancelEviction: () => void = () => {};
   #isStarted = false;
   #isStopped = false;
-  evictions = 0;
+  readonly #metrics: NodePartMetrics;
 
   constructor(options: NodePartOptions) {
     this.#options = options;
     const { informers, random } = options;
+    this.#metrics = new NodePartMetrics(informers.metrics);
     this.nodes = new NodeTable(random);
     this.pods = new PodTable(this.nodes, random);
     this.#writer = this.#newNodeWriter();
@@ -86,6 +88,7 @@ export class NodePart {
     this.#podWriter = new PodWriter({
       ...options,
       announce: options.announce('taint-eviction-controller'),
+      collected: (namespace, why, isWell) => this.#metrics.collected(namespace, why, isWell),
     });
     this.eviction = this.#newEviction();
     this.#podGc = this.#newPodGc();
@@ -126,8 +129,8 @@ export class NodePart {
 
   #newEviction(): TaintEviction {
     return new TaintEviction(this.pods, {
-      evict: (pod) => {
-        this.evictions++;
+      evict: (pod, lateMs) => {
+        this.#metrics.evicted(lateMs);
         this.#podWriter.evict(this.#podInformer.keyOf(pod), () =>
           this.eviction.evictionFailed(pod, this.#options.monotonicMs()),
         );
@@ -141,14 +144,14 @@ export class NodePart {
   }
 
   #newPodGc(): PodGc {
-    const remove = (pod: number): void =>
-      this.#podWriter.remove(this.#podInformer.keyOf(pod), 'other');
+    const by = (why: CollectedPod) => (pod: number) =>
+      this.#podWriter.remove(this.#podInformer.keyOf(pod), why);
     return new PodGc(this.nodes, this.pods, this.#options.terminatedPodThreshold, {
       confirmGone: (node) => void this.#confirmGone(node).catch(this.#options.onError),
-      orphaned: (pod) => this.#podWriter.remove(this.#podInformer.keyOf(pod), 'orphaned'),
-      unscheduled: remove,
-      outOfService: remove,
-      terminated: remove,
+      orphaned: by('orphaned'),
+      unscheduled: by('unscheduled'),
+      outOfService: by('out-of-service'),
+      terminated: by('terminated'),
     });
   }
 
@@ -297,6 +300,7 @@ export class NodePart {
       this.#trustAgain();
     }
     this.lifecycle.pass(nowMs);
+    this.#metrics.passed(this.#options.monotonicMs() - nowMs);
     this.#drainLater();
   }
 

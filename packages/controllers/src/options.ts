@@ -221,6 +221,8 @@ export interface ControllersOptions {
   readonly metricsAddress?: string;
   /** The same over TLS, as upstream serves it; default not at all. */
   readonly secure?: SecureAddress | undefined;
+  /** Values of the flags by name, for `/flagz`. */
+  readonly flags?: ReadonlyMap<string, string>;
   readonly log: Log;
 }
 

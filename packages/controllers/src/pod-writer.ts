@@ -4,6 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
 import { Lanes } from './lanes.ts';
+import type { CollectedPod } from './node-part-metrics.ts';
 
 const LANES = 64;
 const TRIES_MAX = 5;
@@ -13,6 +14,8 @@ export interface PodWriterOptions {
   readonly announce: Announce;
   readonly now: () => string;
   readonly onError: (error: unknown) => void;
+  /** Garbage collection of a pod has ended. */
+  readonly collected?: (namespace: string, why: CollectedPod, isWell: boolean) => void;
 }
 
 /** Keys are `namespace/name`. */
@@ -52,8 +55,8 @@ export class PodWriter {
   }
 
   /** Pod garbage collection: gone at once, as no kubelet will do it. */
-  remove(key: string, why: 'orphaned' | 'other'): void {
-    this.#once(key, async (_namespace, _name, path) => {
+  remove(key: string, why: CollectedPod): void {
+    this.#once(key, async (namespace, _name, path) => {
       const answer = await this.#options.client.request({ method: 'GET', path });
       if (!answer.ok) return;
       const phase = stringAt(answer.object, 'status', 'phase');
@@ -65,10 +68,14 @@ export class PodWriter {
       if (condition !== undefined || !isEnded) {
         const becomes = isEnded ? undefined : 'Failed';
         const isMarked = await this.#mark(path, answer.object, condition, becomes);
-        if (!isMarked) return;
+        if (!isMarked) {
+          this.#options.collected?.(namespace, why, false);
+          return;
+        }
       }
       const uid = stringAt(answer.object, 'metadata', 'uid');
-      await this.#delete(path, { gracePeriodSeconds: 0, preconditions: { uid } });
+      const body = { gracePeriodSeconds: 0, preconditions: { uid } };
+      this.#options.collected?.(namespace, why, await this.#delete(path, body));
     });
   }
 

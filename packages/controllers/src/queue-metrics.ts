@@ -3,6 +3,8 @@
  * that dashboards and alerts carry over. Time is an argument.
  */
 
+import { edgeText } from '@megaplane/client/exposition';
+
 /** Upper bounds of the histograms in seconds: 10 ns to 1,000 s, each ten times the last. */
 const BOUNDS: number[] = [];
 // Multiplied as upstream does it: the labels show where that is not quite a power of ten.
@@ -25,18 +27,12 @@ class Durations {
     let total = 0;
     const lines = BOUNDS.map((bound, i) => {
       total += this.#counts[i] ?? 0;
-      return `${metric}_bucket{${label},le="${shown(bound)}"} ${total}`;
+      return `${metric}_bucket{${label},le="${edgeText(bound)}"} ${total}`;
     });
     total += this.#counts[BOUNDS.length] ?? 0;
     lines.push(`${metric}_bucket{${label},le="+Inf"} ${total}`);
     return [...lines, `${metric}_sum{${label}} ${this.#sum}`, `${metric}_count{${label}} ${total}`];
   }
-}
-
-/** As the Go client writes it: `1e-08`, `0.001`, `10`, `1000`. */
-function shown(bound: number): string {
-  if (bound >= 1e-4) return String(bound);
-  return bound.toExponential().replace(/e-(\d)$/, 'e-0$1');
 }
 
 /** One queue. `K` is compared by identity, as in the queue itself. */

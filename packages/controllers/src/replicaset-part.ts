@@ -1,4 +1,5 @@
 /** ReplicaSets and ReplicationControllers: so many pods, whatever happens to them. */
+import { exponential } from '@megaplane/client/bucket-histogram';
 import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -12,7 +13,9 @@ import { controllerUid, ObjectCache } from './object-cache.ts';
 import { NAMESPACE_ENDING, ownerOfObject, PodControl } from './pod-control.ts';
 import { podOfTemplate, revisionOf, type PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
+import type { Histogram } from './metric-board.ts';
 import { rowsToDelete } from './replica-order.ts';
+import { REPLICA_READY } from './replica-pods.ts';
 import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
 import type { ReplicaCounts, ReplicaFailure, ReplicaKind } from './replicaset.ts';
 import { Workers, type WorkResult } from './workers.ts';
@@ -59,6 +62,7 @@ export class ReplicaSetPart {
   readonly #options: ReplicaSetPartOptions;
   readonly #cache: ObjectCache;
   readonly #control: PodControl;
+  readonly #ageRatio: Histogram;
   readonly #workers: Workers<string>;
   readonly #expectations = new Expectations();
   readonly #selectors: Map<string, LabelProgram> = new Map();
@@ -78,6 +82,11 @@ export class ReplicaSetPart {
     const { client, kind, informers, pods } = options;
     this.#tellsTerminating = kind.kind === 'ReplicaSet';
     this.#control = new PodControl(client, options.announce);
+    this.#ageRatio = informers.metrics.histogram(
+      'replicaset_controller_sorting_deletion_age_ratio',
+      "The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time).",
+      exponential(0.25, 6),
+    );
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
@@ -361,6 +370,7 @@ export class ReplicaSetPart {
     const neighbours = this.#neighbours(object, rows);
     const nowS = Math.floor(nowMs / 1000);
     const victims = rowsToDelete(pods, rows, count, neighbours, nowS);
+    this.#tellAges(rows, victims, nowS);
     const keys = victims.map((row) => informer.keyOf(row));
     const results = await Promise.all(
       keys.map(async (pod) => {
@@ -373,6 +383,17 @@ export class ReplicaSetPart {
     const failed = results.find((one) => !one.ok);
     if (failed === undefined || failed.ok) return null;
     return { reason: 'FailedDelete', message: failed.text };
+  }
+
+  /** How much older than the youngest those are that go, of pods that are ready. */
+  #tellAges(rows: readonly number[], victims: readonly number[], nowS: number): void {
+    const { pods } = this.#options.pods;
+    const agesOf = (some: readonly number[]): number[] =>
+      some
+        .filter((row) => (pods.flags.get(row) & REPLICA_READY) !== 0)
+        .map((row) => Math.max(1, nowS - pods.createdS.get(row)));
+    const youngest = agesOf(rows).reduce((least, age) => Math.min(least, age), Infinity);
+    for (const age of agesOf(victims)) this.#ageRatio.record(age / youngest);
   }
 
   /** Active pods by node, of this and of all others with the same controller; none without one. */

@@ -6,14 +6,16 @@ import { hostname } from 'node:os';
 import { systemRandom } from '@megaplane/base/entropy';
 import { systemClock } from '@megaplane/base/system-clock';
 import type { Client } from '@megaplane/client/client';
-import { createKubeClient } from '@megaplane/client/kube-client';
+import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { createLeaderElection } from '@megaplane/client/leader-election';
 import { readAuthority, type Authority } from './certificates/signing.ts';
 import { SIGNERS } from './certificates/signers.ts';
 import { tokenSigner, type SignToken } from './legacy-token.ts';
 import { Manager } from './manager.ts';
-import { pagesOf, serveMetrics } from '@megaplane/client/metrics-endpoint';
+import { answerPage, serveHttp } from '@megaplane/client/http-endpoint';
 import { serveSecurely } from '@megaplane/client/secure-endpoint';
+import { managerConfigz } from './manager-configz.ts';
+import { ManagerPages } from './manager-pages.ts';
 import { chosenControllers } from './options.ts';
 import type { ControllersOptions, ControllersService, KeyPairFiles } from './options.ts';
 
@@ -43,15 +45,21 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     log: options.log,
   });
   const leadership: Leadership = { isHeld: false };
-  const metricsText = (): string => leadershipText(options, leadership) + manager.metricsText();
-  const endpoint = await serveMetrics(options.metricsAddress ?? '127.0.0.1:0', metricsText);
+  const pages = pagesOf(options, client, manager, leadership);
+  const endpoint = await serveHttp(options.metricsAddress ?? '127.0.0.1:0', (request) =>
+    pages.pageAt(request),
+  );
   const { secure } = options;
   const secureEndpoint =
-    secure === undefined ? undefined : await serveSecurely(secure, client, pagesOf(metricsText));
+    secure === undefined
+      ? undefined
+      : await serveSecurely(secure, client, (request, response) =>
+          answerPage(request, response, (asked) => pages.pageAt(asked)),
+        );
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const endElection = startElection(options, client, manager, { leadership, fail });
   return {
-    listens: [`${client.server}; metrics ${endpoint.url}`, secureEndpoint?.url]
+    listens: [`${client.server}; metrics ${endpoint.url}/metrics`, secureEndpoint?.url]
       .filter((one) => one !== undefined)
       .join(', '),
     failure,
@@ -67,6 +75,30 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
 
 interface Leadership {
   isHeld: boolean;
+}
+
+function pagesOf(
+  options: ControllersOptions,
+  client: KubeClient,
+  manager: Manager,
+  leadership: Leadership,
+): ManagerPages {
+  const isElected = options.leaderElect !== false;
+  const host = client.server.replace(/^[a-z]+:\/\//, '').replace(/\/.*$/, '');
+  return new ManagerPages({
+    flags: options.flags ?? new Map(),
+    startedMs: systemClock.nowMs() - process.uptime() * 1000,
+    runtime: `node ${process.version}`,
+    nowMs: () => systemClock.nowMs(),
+    metrics: () =>
+      leadershipText(options, leadership) +
+      manager.metricsText() +
+      client.metrics.requests.text(host),
+    configz: () => JSON.stringify(managerConfigz(options)),
+    atWork: () => (!isElected || leadership.isHeld ? manager.atWork : []),
+    isElected,
+    graph: (uids) => manager.garbage?.dump(uids),
+  });
 }
 
 /** Upstream's metric of elections; '' where there is none. */

@@ -2,6 +2,7 @@
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer, type Polling } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { MetricBoard } from './metric-board.ts';
 import { QueueBoard } from './queue-metrics.ts';
 
 /**
@@ -108,6 +109,8 @@ export class SharedInformers {
   readonly #started: Set<string> = new Set();
   /** The work queues of those that share: what each tells of itself. */
   readonly queues: QueueBoard = new QueueBoard();
+  /** What they tell besides. */
+  readonly metrics: MetricBoard = new MetricBoard();
 
   constructor(client: Client, onTrouble: (message: string) => void) {
     this.#client = client;

@@ -9,8 +9,8 @@ import { POD_DELETING, type PodTable } from './pod-table.ts';
 import { staySeconds, taintOf, type Taint } from './tolerations.ts';
 
 export interface EvictionEffects {
-  /** Mark the pod and delete it. */
-  evict(pod: number): void;
+  /** Mark the pod and delete it, so long after its stay was over. */
+  evict(pod: number, lateMs: number): void;
   /** An eviction that was planned will not be. */
   cancel(pod: number): void;
   /** `tick` has something to do then, and not sooner. */
@@ -83,10 +83,10 @@ export class TaintEviction {
     if (this.#untilMs.delete(pod)) this.#effects.cancel(pod);
   }
 
-  #evict(pod: number): void {
+  #evict(pod: number, lateMs = 0): void {
     this.#untilMs.delete(pod);
     this.#evicted.add(pod);
-    this.#effects.evict(pod);
+    this.#effects.evict(pod, lateMs);
   }
 
   /** An eviction failed for good; the pod may be judged again. */
@@ -100,7 +100,7 @@ export class TaintEviction {
     if (nowMs >= this.#nextMs) {
       this.#nextMs = Infinity;
       for (const [pod, untilMs] of this.#untilMs) {
-        if (untilMs <= nowMs) this.#evict(pod);
+        if (untilMs <= nowMs) this.#evict(pod, nowMs - untilMs);
         else this.#nextMs = Math.min(this.#nextMs, untilMs);
       }
     }

@@ -1,10 +1,12 @@
 /** Deletes Jobs when they have been finished for `spec.ttlSecondsAfterFinished`. */
+import { exponential } from '@megaplane/client/bucket-histogram';
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
 import type { PartOptions } from './part-options.ts';
 import { isFinished } from './job.ts';
+import type { Histogram } from './metric-board.ts';
 import { ObjectCache } from './object-cache.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
@@ -14,9 +16,15 @@ export class TtlPart {
   readonly #client: Client;
   readonly #workers: Workers<string>;
   readonly #jobs: ObjectCache;
+  readonly #seconds: Histogram;
 
   constructor({ client, informers, onError, workers }: PartOptions) {
     this.#client = client;
+    this.#seconds = informers.metrics.histogram(
+      'ttl_after_finished_controller_job_deletion_duration_seconds',
+      'The time it took to delete the job since it became eligible for deletion',
+      exponential(0.1, 14),
+    );
     this.#workers = new Workers(
       client.timers,
       workers ?? WORKERS,
@@ -52,6 +60,7 @@ export class TtlPart {
     const preconditions = { uid: stringAt(fresh.object, 'metadata', 'uid') };
     const body = { propagationPolicy: 'Foreground', preconditions };
     const answer = await this.#client.request({ method: 'DELETE', path, body });
+    if (answer.ok) this.#seconds.record(Math.max(0, -waitMs) / 1000);
     return answer.ok || answer.code === 404 || answer.code === 409 ? 'done' : 'retry';
   }
 }

@@ -15,7 +15,8 @@ import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.t
 import type { KlogFlags, LogFlags } from '../logging.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
 import { serve } from '../service.ts';
-import { durationOption, flagValue, given, positive, wholeNumber, words } from '../usage.ts';
+import { durationOption, flagValue, flagValues, given, positive } from '../usage.ts';
+import { wholeNumber, words } from '../usage.ts';
 
 /** kube-controller-manager's. */
 const PORT = 10_257;
@@ -144,7 +145,13 @@ function run(flags: Flags, command: Command): Promise<number> {
       if (warning !== '') log('warn', warning);
     }
     const secure = await secureAddressOf(flags, PORT);
-    return runControllers({ ...optionsOf(flags), ...tuningOf(command), secure, log });
+    return runControllers({
+      ...optionsOf(flags),
+      ...tuningOf(command),
+      flags: flagValues(command),
+      secure,
+      log,
+    });
   });
 }
 

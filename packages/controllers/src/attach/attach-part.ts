@@ -13,6 +13,8 @@ import { TAINT_OUT_OF_SERVICE } from '../node-bits.ts';
 import { ObjectCache } from '../object-cache.ts';
 import type { PartOptions } from '../part-options.ts';
 import type { PodRows } from '../pod-rows.ts';
+import type { Counter } from '../metric-board.ts';
+import { attachMetrics } from './attach-metrics.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import {
   attachmentName,
@@ -60,6 +62,7 @@ export class AttachPart {
   readonly #objects: ObjectCache;
   readonly #placed: PlacedClaims;
   readonly #actual = new Attachments();
+  readonly #forced: Counter;
   /** Nodes that wait for a volume that another one has; told of it where true. */
   readonly #waiting: Map<string, Map<string, boolean>> = new Map();
 
@@ -68,6 +71,7 @@ export class AttachPart {
     this.#unmountMs = options.neverForcesDetach === true ? Infinity : UNMOUNT_MS;
     this.#client = client;
     this.#announce = announce;
+    this.#forced = attachMetrics(informers.metrics, this.#actual);
     const queue = informers.queues.queue('pvcs');
     this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
     const add = (node: string): void => this.#workers.add(node);
@@ -314,6 +318,8 @@ export class AttachPart {
     const answer = await this.#client.request({ method: 'DELETE', path, body: {} });
     if (!answer.ok && answer.code !== 404) return this.#kept(one);
     if (!answer.ok) return this.#gone(one);
+    const isForced = one.isInUse && (isOut || isExpired);
+    if (isForced) this.#forced.add([isOut ? 'out-of-service' : 'timeout']);
     Object.assign(one, { state: 'detaching', sinceMs: nowMs });
     return this.#progress(one, undefined);
   }

@@ -81,6 +81,10 @@ export class Attachments {
     return one;
   }
 
+  all(): Attachment[] {
+    return [...this.#onNode.values()].flatMap((volumes) => [...volumes.values()]);
+  }
+
   remove({ volume, node }: Attachment): void {
     cut(this.#onNode, node, volume.name);
     cut(this.#ofVolume, volume.name, node);

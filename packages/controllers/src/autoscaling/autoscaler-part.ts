@@ -9,6 +9,7 @@ import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selector
 import type { ClientResponse } from '@megaplane/client/client';
 import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
+import { actionOf, AutoscalerMetrics, type ScalingError } from './autoscaler-metrics.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { AUTOSCALER_RULES, type AutoscalerRules } from './autoscaler-rules.ts';
@@ -41,6 +42,8 @@ interface Look {
   desired: number;
   metrics: readonly JsonObject[];
   isRescaled: boolean;
+  /** What it asks for makes no sense. */
+  isWrong: boolean;
 }
 
 /** What the metrics ask for; `text` also where some of them could not be read. */
@@ -54,6 +57,8 @@ export class AutoscalerPart {
   readonly #options: AutoscalerPartOptions;
   readonly #rules: AutoscalerRules;
   readonly #source: MetricsSource;
+  readonly #metrics: AutoscalerMetrics;
+  #count = 0;
   readonly #workers: Workers<string>;
   readonly #autoscalers: ObjectCache;
   readonly #histories: Map<string, ScalingHistory> = new Map();
@@ -65,6 +70,7 @@ export class AutoscalerPart {
     const { client, informers, onError } = options;
     this.#rules = options.rules ?? AUTOSCALER_RULES;
     this.#source = new MetricsSource(client);
+    this.#metrics = new AutoscalerMetrics(informers.metrics, () => this.#count);
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
@@ -73,7 +79,9 @@ export class AutoscalerPart {
       informers.queues.queue('horizontalpodautoscaler'),
     );
     this.#autoscalers = new ObjectCache(informers, PATH, (key, after, before) => {
+      this.#count += (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
       if (after === undefined) {
+        this.#metrics.forget(key);
         this.#histories.delete(key);
         this.#selectors.delete(key);
       } else if (!equals(objectAt(after, 'spec'), objectAt(before, 'spec'))) {
@@ -107,14 +115,20 @@ export class AutoscalerPart {
       desired: numberAt(autoscaler, 'status', 'desiredReplicas'),
       metrics: listAt(autoscaler, 'status', 'currentMetrics').filter(isObject),
       isRescaled: false,
+      isWrong: false,
     };
-    await this.#look(look);
+    const error = await this.#look(look);
     await this.#write(look);
+    const seconds = (this.#options.client.timers.nowMs() - nowMs) / 1000;
+    const action = look.isRescaled ? actionOf(look.current, look.desired) : 'none';
+    this.#metrics.looked(action, error, seconds);
+    this.#metrics.desired(key, look.desired);
     // A refused write waits for the next look too: sooner would not change what it says.
     return { againMs: this.#rules.syncMs };
   }
 
-  async #look(look: Look): Promise<void> {
+  /** Tells who is to blame where the look came to nothing. */
+  async #look(look: Look): Promise<ScalingError> {
     const target = objectAt(look.autoscaler, 'spec', 'scaleTargetRef') ?? {};
     const path = await this.#source.scalePath(look.namespace, target);
     const scale = path.ok ? await this.#source.read(path.value) : path;
@@ -123,7 +137,7 @@ export class AutoscalerPart {
       this.#tell(look, 'Warning', 'FailedGetScale', text);
       const said = `the HPA controller was unable to get the target's current scale: ${text}`;
       look.conditions.set('AbleToScale', false, 'FailedGetScale', said);
-      return;
+      return 'internal';
     }
     const said = "the HPA controller was able to get the target's current scale";
     look.conditions.set('AbleToScale', true, 'SucceededGetScale', said);
@@ -133,9 +147,10 @@ export class AutoscalerPart {
       this.#histories.set(look.key, newHistory(look.current, look.nowMs));
     }
     const wish = await this.#wish(look, scale.value);
-    if (wish === undefined) return;
+    if (wish === undefined) return look.isWrong ? 'spec' : 'internal';
     if (wish.replicas === look.current) look.desired = look.current;
-    else await this.#rescale(look, path.value, scale.value, wish);
+    else if (!(await this.#rescale(look, path.value, scale.value, wish))) return 'internal';
+    return 'none';
   }
 
   /** The size to set and why; undefined where nothing can be said. */
@@ -179,7 +194,13 @@ export class AutoscalerPart {
     const proposals: Proposal[] = [];
     const running = numberAt(scale, 'status', 'replicas');
     for (const metric of metrics) {
-      proposals.push(await proposalOf(this.#source, { ...look, selector, running }, metric));
+      const startMs = this.#options.client.timers.nowMs();
+      const proposal = await proposalOf(this.#source, { ...look, selector, running }, metric);
+      proposals.push(proposal);
+      const seconds = (this.#options.client.timers.nowMs() - startMs) / 1000;
+      const action = proposal.ok ? actionOf(look.current, proposal.replicas) : 'none';
+      const error = proposal.ok ? 'none' : 'internal';
+      this.#metrics.computed(action, error, stringAt(metric, 'type'), seconds);
     }
     const good = proposals.filter((one) => one.ok);
     const bad = proposals.filter((one) => !one.ok);
@@ -211,6 +232,7 @@ export class AutoscalerPart {
     const selector = stringAt(scale, 'status', 'selector');
     this.#selectors.delete(look.key);
     const fail = (told: string, text: string, condition: string): undefined => {
+      look.isWrong = true;
       this.#tell(look, 'Warning', told, text);
       const reason = told === 'SelectorRequired' ? 'InvalidSelector' : told;
       look.conditions.set('ScalingActive', false, reason, condition);
@@ -257,7 +279,7 @@ export class AutoscalerPart {
     path: string,
     scale: JsonObject,
     { replicas, reason }: { readonly replicas: number; readonly reason: string },
-  ): Promise<void> {
+  ): Promise<boolean> {
     const answer = await this.#putScale(path, scale, replicas);
     if (!answer.ok) {
       const why = answer.status.message ?? `the server did not answer (${answer.code})`;
@@ -265,7 +287,7 @@ export class AutoscalerPart {
       this.#tell(look, 'Warning', 'FailedRescale', told);
       const said = `the HPA controller was unable to update the target scale: ${why}`;
       look.conditions.set('AbleToScale', false, 'FailedUpdateScale', said);
-      return;
+      return false;
     }
     const said = `the HPA controller was able to update the target scale to ${replicas}`;
     look.conditions.set('AbleToScale', true, 'SucceededRescale', said);
@@ -276,6 +298,7 @@ export class AutoscalerPart {
     }
     look.desired = replicas;
     look.isRescaled = true;
+    return true;
   }
 
   /** A conflict is one with whoever wrote the target meanwhile: the size is still right. */

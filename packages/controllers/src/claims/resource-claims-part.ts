@@ -20,6 +20,7 @@ import {
   REPLICA_BOUND,
   REPLICA_DELETING,
 } from '../replica-pods.ts';
+import { ClaimMetrics } from './claim-metrics.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 
 const WORKERS = 10;
@@ -42,6 +43,7 @@ export interface ResourceClaimsOptions extends PartOptions {
 export class ResourceClaimsPart {
   readonly #options: ResourceClaimsOptions;
   readonly #client: Client;
+  readonly #metrics: ClaimMetrics;
   readonly #workers: Workers<string>;
   #claims: ObjectCache | undefined;
   /** By a pod's key: claims that it owns or that are reserved for it. */
@@ -53,6 +55,7 @@ export class ResourceClaimsPart {
     this.#options = options;
     const { client, informers, onError, pods } = options;
     this.#client = client;
+    this.#metrics = new ClaimMetrics(informers.metrics);
     const queue = informers.queues.queue('resource_claim');
     this.#workers = new Workers(
       client.timers,
@@ -71,6 +74,7 @@ export class ResourceClaimsPart {
     if (this.#claims !== undefined || !has('resourceclaims')) return;
     const { informers } = this.#options;
     this.#claims = new ObjectCache(informers, `${ROOT}/resourceclaims`, (key, after, before) => {
+      this.#metrics.changed(before, after);
       for (const pod of usersOf(before)) this.#forget(pod, key);
       for (const pod of usersOf(after)) this.#note(pod, key);
       if (after !== undefined) this.#workers.add(`claim ${key}`);
@@ -211,6 +215,7 @@ export class ResourceClaimsPart {
     const path = `${ROOT}/namespaces/${namespace}/resourceclaims`;
     const body = claimOf(pod, at, template);
     const answer = await this.#client.request({ method: 'POST', path, body });
+    this.#metrics.created(body, answer.ok);
     if (answer.ok) return { name: stringAt(answer.object, 'metadata', 'name') };
     const text = answer.status.message ?? `code ${answer.code}`;
     return { error: `create ResourceClaim : ${text}`, isWaiting: false };

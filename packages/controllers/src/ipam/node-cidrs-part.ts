@@ -7,6 +7,7 @@ import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import type { ControllersOptions } from '../options.ts';
 import { Workers, type WorkResult } from '../workers.ts';
+import { CidrMetrics } from './cidr-metrics.ts';
 import { blockText, CidrPool, parseBlock, type Block } from './cidr-pool.ts';
 
 const WORKERS = 30;
@@ -89,6 +90,7 @@ export class NodeCidrsPart {
   readonly #nodes: Informer;
   /** Blocks of each node that has some. */
   readonly #blocks: Map<string, readonly Block[]> = new Map();
+  readonly #metrics: CidrMetrics;
   readonly #waiting: Set<string> = new Set();
   /** The answer was lost, so the node may have its blocks or not: they stay taken meanwhile. */
   readonly #doubtful: Set<string> = new Set();
@@ -96,6 +98,7 @@ export class NodeCidrsPart {
   constructor(options: NodeCidrsOptions) {
     this.#options = options;
     const { client, informers, onError } = options;
+    this.#metrics = new CidrMetrics(informers.metrics, options.pools);
     this.#workers = new Workers(
       client.timers,
       WORKERS,
@@ -150,7 +153,13 @@ export class NodeCidrsPart {
   }
 
   #free(blocks: readonly Block[]): void {
-    for (const block of blocks) for (const pool of this.#options.pools) pool.release(block);
+    for (const block of blocks) {
+      for (const pool of this.#options.pools) {
+        if (pool.block.bits !== block.bits) continue;
+        pool.release(block);
+        this.#metrics.freed(pool);
+      }
+    }
   }
 
   async #work(name: string): Promise<WorkResult> {
@@ -160,7 +169,9 @@ export class NodeCidrsPart {
     const blocks: Block[] = [];
     for (const pool of this.#options.pools) {
       const block = pool.allocate();
-      if (block !== undefined) blocks.push(block);
+      if (block === undefined) continue;
+      blocks.push(block);
+      this.#metrics.gave(pool);
     }
     if (blocks.length < this.#options.pools.length) {
       this.#free(blocks);

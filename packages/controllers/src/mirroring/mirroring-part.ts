@@ -4,6 +4,8 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { PartOptions } from '../part-options.ts';
 import type { Announce } from '../announce.ts';
 import { Expectations } from '../expectations.ts';
+import { MirrorMetrics } from '../endpoint-metrics.ts';
+import { ENDPOINTS_PER_SLICE_MAX } from '../endpoint-slices.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { revisionOf } from '../pod-control.ts';
 import { Workers, type WorkResult } from '../workers.ts';
@@ -39,11 +41,13 @@ export class MirroringPart {
   readonly #ofService: Map<string, Set<string>> = new Map();
   readonly #writes = new Expectations();
   readonly #addressesMax: number;
+  readonly #metrics: MirrorMetrics;
 
   constructor(options: MirroringOptions) {
     this.#options = options;
     this.#addressesMax = options.addressesMax ?? SUBSET_ADDRESSES_MAX;
     const { client, informers, onError } = options;
+    this.#metrics = new MirrorMetrics(informers.metrics, ENDPOINTS_PER_SLICE_MAX);
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,
@@ -103,8 +107,24 @@ export class MirroringPart {
       ? planMirror(endpoints, slices, this.#addressesMax)
       : { create: [], update: [], remove: slices, invalid: 0, skipped: 0 };
     const isDone = await this.#carryOut(key, plan);
+    this.#count(key, isWanted, slices, plan, nowMs);
     if (isWanted) this.#tell(endpoints, plan);
     return isDone ? 'done' : 'retry';
+  }
+
+  #count(
+    key: string,
+    isWanted: boolean,
+    slices: readonly JsonObject[],
+    plan: MirrorPlan,
+    startMs: number,
+  ): void {
+    const metrics = this.#metrics;
+    metrics.took((this.#options.client.timers.nowMs() - startMs) / 1000);
+    if (!isWanted && slices.length === 0) return metrics.forget(key);
+    metrics.synced(key, slices, { create: plan.create, update: plan.update, gone: plan.remove });
+    if (!isWanted) return metrics.forget(key);
+    return metrics.skipped(plan.skipped);
   }
 
   async #carryOut(key: string, plan: MirrorPlan): Promise<boolean> {

@@ -16,6 +16,7 @@ import { Workers, type WorkResult } from '../workers.ts';
 import { claimKeyOf, classOf, VolumeIndex } from './claim-match.ts';
 import { ClaimUsers } from './claim-users.ts';
 import { defaultClassOf } from './provisioning.ts';
+import { VolumeMetrics } from './volume-metrics.ts';
 import { syncClaim, syncVolume, type BinderView } from './syncing.ts';
 import { VOLUMES, VolumeWriter } from './volume-writer.ts';
 
@@ -50,6 +51,7 @@ export class BinderPart {
   readonly #pendingClass: Map<string, string> = new Map();
   readonly #offered: Set<string> = new Set();
   readonly #announce: Announce;
+  readonly #metrics: VolumeMetrics;
   /** When a claim was last told that it waits, and for what. */
   readonly #told: Map<
     string,
@@ -63,6 +65,7 @@ export class BinderPart {
     this.#resyncMs = resyncMs ?? RESYNC_MS;
     this.#client = client;
     this.#announce = announce;
+    this.#metrics = new VolumeMetrics(informers.metrics);
     this.#users = new ClaimUsers(pods);
     this.#workers = new Workers(
       client.timers,
@@ -97,6 +100,7 @@ export class BinderPart {
     after: JsonObject | undefined,
     before: JsonObject | undefined,
   ): void {
+    this.#metrics.volumeChanged(before, after);
     const isFree = this.#index.set(name, after);
     if (isFree) this.#offer(classOf(after ?? {}));
     const claims = [before, after].map((volume) => (volume ? claimKeyOf(volume) : ''));
@@ -105,6 +109,7 @@ export class BinderPart {
   }
 
   #claimChanged(key: string, after: JsonObject | undefined, before: JsonObject | undefined): void {
+    this.#metrics.claimChanged(before, after);
     const was = this.#pendingClass.get(key);
     if (was !== undefined) {
       this.#pendingClass.delete(key);
@@ -199,6 +204,7 @@ export class BinderPart {
       claimOf: (claim) => claims.get(claim) ?? this.#claims.get(claim),
       classOf: (name) => this.#classes.get(name),
       defaultClass: () => defaultClassOf(this.#allClasses()),
+      defaulted: (isWell) => (isWell ? this.#metrics.defaulted : this.#metrics.notDefaulted).add(),
       match: (claim, isDelayed) => {
         const found = this.#index.match(claim, isDelayed, (name) => this.#volumes.get(name));
         if (found !== undefined) this.#index.take(found);

@@ -8,6 +8,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../announce.ts';
 import { livePod } from '../live-pod.ts';
+import type { Counter } from '../metric-board.ts';
 import type { PartOptions } from '../part-options.ts';
 import { ObjectCache } from '../object-cache.ts';
 import { controllerReference, isControlledBy, ownerOfObject } from '../pod-control.ts';
@@ -28,10 +29,17 @@ export class EphemeralPart {
   readonly #workers: Workers<string>;
   readonly #claims: ObjectCache;
   readonly #announce: Announce;
+  readonly #creations: Counter;
+  readonly #failures: Counter;
 
   constructor({ client, informers, pods, announce, onError, workers }: EphemeralOptions) {
     this.#client = client;
     this.#announce = announce;
+    const subsystem = 'ephemeral_volume_controller';
+    const help = 'Number of PersistentVolumeClaim creation requests';
+    const { metrics } = informers;
+    this.#creations = metrics.counter(`${subsystem}_create_total`, help);
+    this.#failures = metrics.counter(`${subsystem}_create_failures_total`, `${help} that failed`);
     const queue = informers.queues.queue('ephemeral_volume');
     this.#workers = new Workers(
       client.timers,
@@ -103,7 +111,9 @@ export class EphemeralPart {
     const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec };
     const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
     const answer = await this.#client.request({ method: 'POST', path, body });
+    this.#creations.add();
     if (answer.ok) return '';
+    this.#failures.add();
     return `create PVC ${name}: ${answer.status.message ?? `code ${answer.code}`}`;
   }
 }

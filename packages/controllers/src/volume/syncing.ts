@@ -25,6 +25,8 @@ export interface BinderView {
   readonly claimOf: (key: string) => JsonObject | undefined;
   readonly classOf: (name: string) => JsonObject | undefined;
   readonly defaultClass: () => string;
+  /** A claim without a class was given the default one, or not. */
+  readonly defaulted: (isWell: boolean) => void;
   /** Chooses a volume and takes it off the offer; `giveBack` where it was not bound after all. */
   readonly match: (claim: JsonObject, isDelayed: boolean) => string | undefined;
   readonly giveBack: (name: string) => void;
@@ -72,7 +74,9 @@ async function syncFreeClaim(view: BinderView, claim: JsonObject): Promise<Synce
     const storageClassName = view.defaultClass();
     if (storageClassName !== '') {
       const spec = { ...objectAt(claim, 'spec'), storageClassName };
-      return of((await view.writer.claim({ ...claim, spec })) !== undefined);
+      const isWell = (await view.writer.claim({ ...claim, spec })) !== undefined;
+      view.defaulted(isWell);
+      return of(isWell);
     }
   }
   const annotations = objectAt(claim, 'metadata', 'annotations') ?? {};
