@@ -4,7 +4,7 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
 import { podIps } from './node-scan.ts';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
-import { PodColumns, RUNNING } from './pod-columns.ts';
+import { PodColumns, RUNNING, STARTED } from './pod-columns.ts';
 import { PodIps } from './pod-ips.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
@@ -29,6 +29,13 @@ export class PodCensus {
   /** The addresses of the pod at a row, of its node's networks; none when none are left. */
   addressesOf(id: number, networks: readonly PodNetwork[]): readonly string[] {
     return id < 0 ? [] : this.#ips.of(id, networks);
+  }
+
+  /** Whether the pod at a row begins now: true once for each pod. */
+  begins(id: number): boolean {
+    if (this.#columns.has(id, STARTED)) return false;
+    this.#columns.mark(id, STARTED, true);
+    return true;
   }
 
   #onPod(id: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {

@@ -82,8 +82,12 @@ export class SimulatedWorld {
     this.#faults = this.#makeFaults();
     const calls = callsOf(options);
     this.#traffic = this.#makeTraffic(calls);
+    const onStart = (node: string, containers: number): void => {
+      const row = this.#findNode(node);
+      if (row >= 0) this.#started.add(row, containers);
+    };
     this.#staged = new StagedWorld({
-      ...{ client, metrics, addresses, disregard, networksOf, onTrouble },
+      ...{ client, metrics, addresses, disregard, networksOf, onTrouble, onStart },
       isDown: (node) => this.#isDown(node),
       podListener: this.#traffic?.podHandler ?? null,
       endpoint,
@@ -103,20 +107,17 @@ export class SimulatedWorld {
       keepsStatus: () => !this.#staged.hasNodes,
       nameOf: (id) => this.#nodes.keyOf(id),
       onNode: (id) => {
+        this.#started.set(id, 0);
         this.#played.onNode(this.#nodes.keyOf(id));
         this.#staged.onNode(this.#nodes.keyOf(id));
         this.#traffic?.onNode(this.#nodes.keyOf(id), this.#kubelets.uidOf(id));
       },
     });
     this.#played = new Pods({
-      ...{ client, metrics, addresses, disregard, calls, networksOf },
+      ...{ client, metrics, addresses, disregard, calls, networksOf, onStart },
       isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
       nodeAddresses: (node) => this.#addressesOf(node),
-      onStart: (node, containers) => {
-        const row = this.#findNode(node);
-        if (row >= 0) this.#started.add(row, containers);
-      },
     });
     this.#pods = createInformer({
       client,

@@ -6,6 +6,7 @@
 import type { Client } from '@megaplane/client/client';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
+import { listAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { EarlyPods } from './early-pods.ts';
@@ -41,6 +42,8 @@ export interface StagedOptions {
   readonly nodeAddresses: (row: number) => readonly string[];
   /** Networks of the pods of a node. */
   readonly networksOf: (node: string) => readonly PodNetwork[];
+  /** A pod of one of our nodes is seen first: its containers count as started, as in kwok. */
+  readonly onStart: (node: string, containers: number) => void;
   /** Hears of pods, too. */
   readonly podListener: InformerHandler | null;
   readonly onTrouble: (message: string) => void;
@@ -216,9 +219,21 @@ export class StagedWorld {
 
   #isOurPod(pod: JsonObject): boolean {
     const node = nodeOf(pod);
-    if (this.#options.findNode(node) >= 0) return true;
-    this.#early.add(node, pod);
-    return false;
+    if (this.#options.findNode(node) < 0) {
+      this.#early.add(node, pod);
+      return false;
+    }
+    const row = this.#rowOf(pod);
+    if (row >= 0 && this.#census.begins(row)) {
+      this.#options.onStart(node, listAt(pod, 'spec', 'containers').length);
+    }
+    return true;
+  }
+
+  /** Row of a pod, or -1. */
+  #rowOf(pod: JsonObject): number {
+    const namespace = memberText(pod, 'metadata', 'namespace');
+    return this.#pods?.find(namespace, memberText(pod, 'metadata', 'name')) ?? -1;
   }
 
   /** Whether stages of files play for pods, or for nodes: then the compiled ones do not. */
@@ -241,8 +256,7 @@ export class StagedWorld {
 
   /** The pod's node is up again. */
   replay(pod: JsonObject): void {
-    const namespace = memberText(pod, 'metadata', 'namespace');
-    const row = this.#pods?.find(namespace, memberText(pod, 'metadata', 'name')) ?? -1;
+    const row = this.#rowOf(pod);
     if (row >= 0) this.#podPlayer?.consider(row, pod);
   }
 

@@ -3,7 +3,7 @@
  * says where each request goes, in upstream's words where it goes nowhere; the relay of the shell
  * takes it there.
  */
-import { invalidValue } from '@megaplane/machinery/fielderrors';
+import { forbiddenField, invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
@@ -14,7 +14,9 @@ import {
   serviceUnavailable,
   success,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
+import { parseTime, timeFailure } from '@megaplane/machinery/times';
 import { attributesOf, denial } from '../authorization.ts';
 import type { Call } from '../call.ts';
 import { decodeRow } from '../encoder.ts';
@@ -106,28 +108,45 @@ const LOG_PARAMETERS = [
   'previous',
   'sinceSeconds',
   'sinceTime',
-  'stream',
   'tailLines',
   'timestamps',
 ] as const;
 
-function readLog(context: SubresourceContext): void {
-  const { call } = context;
-  const { name, namespace } = call.info;
+/** What is wrong with the PodLogOptions in a query; null for nothing. */
+function logFault({ call }: SubresourceContext): Status | null {
+  const { query } = call;
+  const { name } = call.info;
+  const sinceTime = query.text('sinceTime');
+  if (sinceTime !== '' && parseTime(sinceTime) === undefined) {
+    return badRequest(timeFailure(sinceTime, false));
+  }
+  const isBoth = sinceTime !== '' && query.has('sinceSeconds');
   const faults = [];
-  for (const parameter of ['tailLines', 'limitBytes', 'sinceSeconds']) {
-    const value = call.query.integer(parameter);
-    if (!value.ok) {
-      call.fail(value.status);
-      return;
-    }
-    const least = parameter === 'tailLines' ? 0 : 1;
+  for (const [parameter, least] of [
+    ['tailLines', 0],
+    ['limitBytes', 1],
+    ['sinceSeconds', 1],
+  ] as const) {
+    const value = query.integer(parameter);
+    if (!value.ok) return value.status;
+    if (isBoth && parameter === 'sinceSeconds') continue;
     if (value.value === null || value.value >= least) continue;
     const why = least === 0 ? 'must be greater than or equal to 0' : 'must be greater than 0';
     faults.push(invalidValue(parameter, value.value, why));
   }
-  if (faults.length > 0) {
-    call.fail(invalid({ group: '', name: 'PodLogOptions' }, name, faults));
+  const once = 'at most one of `sinceTime` or `sinceSeconds` may be specified';
+  if (isBoth) faults.push(forbiddenField('[]', once));
+  // its feature is off by default
+  if (query.has('stream')) faults.push(forbiddenField('stream', 'may not be specified'));
+  return faults.length === 0 ? null : invalid({ group: '', name: 'PodLogOptions' }, name, faults);
+}
+
+function readLog(context: SubresourceContext): void {
+  const { call } = context;
+  const { name, namespace } = call.info;
+  const fault = logFault(context);
+  if (fault !== null) {
+    call.fail(fault);
     return;
   }
   const pod = podOf(context);

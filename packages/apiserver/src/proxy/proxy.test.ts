@@ -147,6 +147,22 @@ test('what goes nowhere is refused in upstream’s words', async () => {
     422,
     /tailLines: Invalid value: -1: must be greater than or equal to 0/,
   );
+  await refused(
+    `${PODS}/p/log?tailLines=1&stream=All`,
+    422,
+    'PodLogOptions "p" is invalid: stream: Forbidden: may not be specified',
+  );
+  await refused(
+    `${PODS}/p/log?sinceSeconds=0&sinceTime=2026-01-01T00:00:00Z`,
+    422,
+    'PodLogOptions "p" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` ' +
+      'may be specified',
+  );
+  await refused(
+    `${PODS}/p/log?sinceTime=noon`,
+    400,
+    'parsing time "noon" as "2006-01-02T15:04:05Z07:00": cannot parse "noon" as "2006"',
+  );
   await refused(`${PODS}/lost/log`, 500, 'no preferred addresses found; known addresses: []');
   await refused(
     `${PODS}/down/log`,
