@@ -65,7 +65,7 @@ function nodeAddress(node: JsonObject, type: string): string {
 function kernel(info: JsonObject | undefined): string {
   const version = stringAt(info, 'kernelVersion') || '<unknown>';
   const architecture = stringAt(info, 'architecture');
-  return version === '<unknown>' || architecture === '' ? version : `${version} (${architecture})`;
+  return architecture === '' ? version : `${version} (${architecture})`;
 }
 
 const eventPrinter: Printer = {

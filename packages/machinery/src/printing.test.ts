@@ -417,3 +417,9 @@ test('policies count what they have, and capacities of storage have no own colum
   const capacity = namesOf('storage.k8s.io', 'CSIStorageCapacity');
   assert.deepEqual(capacity, ['Name string', 'Created At date']);
 });
+
+test('the architecture of a node stands behind the version of its kernel, known or not', () => {
+  const nodeInfo = { architecture: 'arm64' };
+  const row = printerOf('', 'Node').row({ metadata: { name: 'n' }, status: { nodeInfo } }, 0);
+  assert.equal(row.cells.at(-2), '<unknown> (arm64)');
+});

@@ -6,6 +6,8 @@ import { createApiServer } from '../assembly.ts';
 import { publishProxyAuthority } from '../aggregation/proxy-authority.ts';
 import { bootstrap } from '../bootstrap.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
+import { findServed, keyOf } from '../served.ts';
+import { EXPECT_ANY } from '../storage.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { upkeepSelf } from './self-upkeep.ts';
 
@@ -39,6 +41,20 @@ function cluster() {
   bootstrap(api.parts.world, FACTS);
   return { world: api.parts.world, ask, time };
 }
+
+test('the network of services comes back when it was deleted', () => {
+  const { world, ask, time } = cluster();
+  const path = '/apis/networking.k8s.io/v1/servicecidrs/kubernetes';
+  const served = findServed('networking.k8s.io', 'v1', 'servicecidrs');
+  assert.ok(served !== undefined);
+  world.storage.delete(keyOf(served, '', 'kubernetes'), EXPECT_ANY, () => {});
+  assert.equal(ask('GET', path)['kind'], 'Status');
+  time.nowMs += 5000;
+  upkeepSelf(world, FACTS, SELF);
+  const cidr = ask('GET', path);
+  assert.deepEqual(cidr['spec'], { cidrs: ['10.96.0.0/16'] });
+  assert.match(JSON.stringify(cidr['status']), /"lastTransitionTime":"2026-01-31T10:00:05Z"/);
+});
 
 test('what a server tells of itself comes back, and follows it when it moves', () => {
   const { world, ask } = cluster();

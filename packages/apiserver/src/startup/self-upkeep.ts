@@ -1,7 +1,7 @@
 /**
  * What a server keeps true of itself while it runs, every ten seconds as upstream: the Service
- * `kubernetes` leads to it, the namespaces of the system are there, and a lease in kube-system says
- * that it lives.
+ * `kubernetes` leads to it, the namespaces of the system, the network of services and what others
+ * read of it are there, and a lease in kube-system says that it lives.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -9,12 +9,13 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { systemNamespaces } from '../bootstrap.ts';
 import { ensure } from './missing-objects.ts';
+import { timestamp } from '../deletion.ts';
 import { decodeRow } from '../encoder.ts';
 import { findServed, keyOf, rangeOf, servedOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 import type { ServerIdentity } from './server-identity.ts';
-import { serverObjects, type BootstrapFacts } from './server-objects.ts';
+import { clusterObjects, serverObjects, type BootstrapFacts } from './server-objects.ts';
 
 export const UPKEEP_MS = 10_000;
 /** A server whose lease is older is gone; its lease goes, too. */
@@ -32,6 +33,9 @@ export function upkeepSelf(world: World, facts: BootstrapFacts, identity: Server
     ensure(world, object);
     if (object['kind'] !== 'Service' && !world.storage.isShared) follow(world, object);
   }
+  const startedAt = timestamp(world.edge.nowMs());
+  const now = facts.startedAt === undefined ? facts : { ...facts, startedAt };
+  for (const object of clusterObjects(now)) ensure(world, object);
   renew(world, identity);
   removeOld(world);
 }
