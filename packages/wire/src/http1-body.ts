@@ -1,4 +1,5 @@
 /** Collects one request body. A body that comes in one piece is not copied. */
+import type { BodyBudget } from './body-budget.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** First room for a body that comes in pieces; what the peer announces is not trusted further. */
@@ -7,38 +8,50 @@ const BODY_ROOM_BYTES: number = 64 * 1024;
 export class Http1Body {
   readonly #announced: number;
   readonly #bytesMax: number;
+  readonly #budget: BodyBudget;
+  #taken = 0;
   #bytes: Buffer = EMPTY;
   #length = 0;
 
   /** `announced` is the content-length, or -1. */
-  constructor(announced: number, bytesMax: number) {
+  constructor(announced: number, bytesMax: number, budget: BodyBudget) {
     this.#announced = announced;
     this.#bytesMax = bytesMax;
+    this.#budget = budget;
   }
 
-  /** False when the body would grow over its limit. */
-  add(bytes: Buffer, start: number, end: number): boolean {
+  /** What is wrong when it cannot be kept: the body, or all of them, would be too large. */
+  add(bytes: Buffer, start: number, end: number): 'added' | 'tooLarge' | 'noRoom' {
     const length = this.#length + end - start;
-    if (length > this.#bytesMax) return false;
+    if (length > this.#bytesMax) return 'tooLarge';
     if (this.#length === 0 && end - start === this.#announced) {
       this.#bytes = bytes.subarray(start, end);
       this.#length = length;
-      return true;
+      return 'added';
     }
     if (length > this.#bytes.length) {
       const wanted = Math.max(length, 2 * this.#bytes.length, BODY_ROOM_BYTES);
       const most = this.#announced >= 0 ? this.#announced : this.#bytesMax;
-      const grown = Buffer.allocUnsafeSlow(Math.max(length, Math.min(wanted, most)));
+      const size = Math.max(length, Math.min(wanted, most));
+      if (!this.#budget.take(size - this.#taken)) return 'noRoom';
+      this.#taken = size;
+      const grown = Buffer.allocUnsafeSlow(size);
       this.#bytes.copy(grown, 0, 0, this.#length);
       this.#bytes = grown;
     }
     bytes.copy(this.#bytes, this.#length, start, end);
     this.#length = length;
-    return true;
+    return 'added';
   }
 
   /** What was collected; valid until the handler returns. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Nobody waits for the rest of it. Once. */
+  release(): void {
+    this.#budget.give(this.#taken);
+    this.#taken = 0;
   }
 }

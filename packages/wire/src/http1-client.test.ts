@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeTransport } from '../test/fake-transport.ts';
+import { BodyBudget } from './body-budget.ts';
 import { prepareFields, type ClientStream, type ResponseSink } from './client.ts';
 import { Http1Client } from './http1-client.ts';
 import { Http1Server } from './http1-server.ts';
@@ -168,6 +169,7 @@ test('both ends understand each other, bodies streamed both ways and held up', (
     },
     streamsBody: () => true,
     grpc: null,
+    bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: assert.ifError,
   });

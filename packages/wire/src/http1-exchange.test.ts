@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { BodyBudget } from './body-budget.ts';
 import type { Exchange } from './exchange.ts';
 import { Http1Server } from './http1-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
@@ -15,6 +16,7 @@ test('a body that was kept outlives the chunk that it came in, any other does no
     },
     streamsBody: () => false,
     grpc: null,
+    bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: assert.ifError,
   });

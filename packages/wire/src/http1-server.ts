@@ -177,7 +177,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   #beginRequest(head: Http1Head): void {
-    const { limits, streamsBody } = this.#options;
+    const { limits, bodies, streamsBody } = this.#options;
     const hasBody = head.isChunked || head.contentLength > 0;
     const exchange = new Http1Exchange(this, head, hasBody);
     this.#current = exchange;
@@ -190,7 +190,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     }
     if (head.contentLength > limits.bodyBytesMax) return this.#refuseBody();
     if (!hasBody) return;
-    this.#body = new Http1Body(head.contentLength, limits.bodyBytesMax);
+    this.#body = new Http1Body(head.contentLength, limits.bodyBytesMax, bodies);
     // The head is read from the chunk itself when the whole request lies in it.
     if (head.isChunked || this.#parser.rest < head.contentLength) exchange.keepHead();
     exchange.askForBody();
@@ -205,10 +205,17 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     // Whoever sends the body does not wait to be asked for it.
     if (this.#current !== null) this.#current.awaitsContinue = false;
     if (this.#body !== null) {
-      if (!this.#body.add(bytes, start, end)) this.#refuseBody();
+      const added = this.#body.add(bytes, start, end);
+      if (added === 'tooLarge') this.#refuseBody();
+      else if (added === 'noRoom') this.#refuse(503, 'too many request bodies at once');
     } else if (this.#current?.closed === false) {
       this.#current.onBody?.(bytes, start, end);
     }
+  }
+
+  #dropBody(): void {
+    this.#body?.release();
+    this.#body = null;
   }
 
   #endRequest(): void {
@@ -219,7 +226,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
       if (!exchange.closed) exchange.onBodyEnd?.();
     } else {
       if (this.#body !== null) exchange.lendBody(this.#body.view(), true);
-      this.#body = null;
+      this.#dropBody();
       // An upgrade can only be answered when everything before it is.
       if (exchange === this.#upgrading && !exchange.isFirst) exchange.keepHead();
       else this.#handleWhole(exchange);
@@ -250,7 +257,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   #refuse(status: number, text: string): void {
     const refused = this.#current;
     this.#current = null;
-    this.#body = null;
+    this.#dropBody();
     if (refused !== null && !refused.closed) {
       // Its answer may be under way already; there is no way to take it back.
       if (refused.isHandled) return this.cut();
@@ -390,7 +397,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#current = null;
-    this.#body = null;
+    this.#dropBody();
     for (const left of this.#queue.splice(0)) left.abandon(this.#closeReason);
     this.#upgrade?.over();
     this.output.discard();

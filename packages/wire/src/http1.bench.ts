@@ -3,6 +3,7 @@
  *
  *     node packages/wire/src/http1.bench.ts
  */
+import { BodyBudget } from './body-budget.ts';
 import { Http1Server } from './http1-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
 import type { Transport } from './transport.ts';
@@ -48,6 +49,7 @@ function run(name: string, request: string): void {
     },
     streamsBody: () => false,
     grpc: null,
+    bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: (error) => {
       throw error;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { BodyBudget } from './body-budget.ts';
 import type { Exchange, Handler, UpgradedStream } from './exchange.ts';
 import { HTTP1_FAILURES } from './http1-head.ts';
 import { Http1Server, PIPELINED_MAX } from './http1-server.ts';
@@ -20,9 +21,8 @@ function serve(handler: Handler, options: ServeOptions = {}): FakeTransport {
   transport.protocol = new Http1Server(transport, {
     handler,
     streamsBody: options.streamsBody ?? (() => false),
-    grpc: null,
+    ...{ grpc: null, bodies: new BodyBudget(Infinity), onError: options.onError ?? assert.ifError },
     limits: { ...SERVER_LIMITS, ...options.limits },
-    onError: options.onError ?? assert.ifError,
   });
   return transport;
 }

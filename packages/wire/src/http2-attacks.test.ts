@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { trials } from '@megaplane/base/trials.sim';
 import { haveSameLayout } from '@megaplane/base/layout.sim';
+import { BodyBudget } from './body-budget.ts';
 import type { Exchange, Handler } from './exchange.ts';
 import {
   ACK,
@@ -32,6 +33,7 @@ class Peer extends FakeTransport {
       limits: { ...SERVER_LIMITS, ...limits },
       onError: (error) => assert.fail(String(error)),
       grpc: null,
+      bodies: new BodyBudget(Infinity),
     });
     this.protocol = this.server;
   }

@@ -391,7 +391,8 @@ export class Http2Server extends Http2Session implements Connection {
   }
 
   #reserveBody(stream: H2Stream, bytes: number, exchange: Http2Exchange | null): boolean {
-    if (this.#bodiesBytes + bytes <= this.limits.bodiesBytesMax) {
+    const isRoom = this.#bodiesBytes + bytes <= this.limits.bodiesBytesMax;
+    if (isRoom && this.options.bodies.take(bytes)) {
       this.#bodiesBytes += bytes;
       return true;
     }
@@ -399,13 +400,16 @@ export class Http2Server extends Http2Session implements Connection {
     if (exchange === null) {
       this.resetStream(stream, ERRORS.enhanceYourCalm);
     } else {
-      exchange.respond(503, 'text/plain', 'too many request bodies at once on this connection\n');
+      exchange.respond(503, 'text/plain', 'too many request bodies at once\n');
     }
     return false;
   }
 
   #releaseBody(stream: H2Stream): void {
-    if (stream.body !== null) this.#bodiesBytes -= stream.body.length;
+    if (stream.body !== null) {
+      this.#bodiesBytes -= stream.body.length;
+      this.options.bodies.give(stream.body.length);
+    }
     stream.body = null;
     stream.bodyLength = 0;
   }

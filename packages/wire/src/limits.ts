@@ -26,6 +26,9 @@ export interface WireLimits {
   readonly bodyBytesMax: number;
   /** Octets of unfinished collected bodies of one connection; requests above it get 503. */
   readonly bodiesBytesMax: number;
+  /** Octets of unfinished collected bodies of all connections of a listener; requests above it get
+   *  503. */
+  readonly listenerBodiesBytesMax: number;
   /** Octets waiting for the socket of one connection; above it the connection is not read and
    *  producers are told to wait. */
   readonly outputBytesMax: number;
@@ -65,6 +68,7 @@ export const SERVER_LIMITS: WireLimits = {
   blockBytesMax: 64 * 1024,
   bodyBytesMax: 8 * 1024 * 1024,
   bodiesBytesMax: 64 * 1024 * 1024,
+  listenerBodiesBytesMax: 512 * 1024 * 1024,
   outputBytesMax: 256 * 1024,
   streamWindowBytes: 1024 * 1024,
   connectionWindowBytes: 16 * 1024 * 1024,

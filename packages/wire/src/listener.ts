@@ -12,6 +12,7 @@ import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import type { Server as TlsServer } from 'node:tls';
+import { BodyBudget } from './body-budget.ts';
 import type { Handler, StreamsBody } from './exchange.ts';
 import { PREFACE } from './frames.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
@@ -125,6 +126,7 @@ class SocketListener implements Listener {
       handler: options.handler,
       streamsBody: options.streamsBody ?? (() => false),
       limits,
+      bodies: new BodyBudget(limits.listenerBodiesBytesMax),
       onError: options.onError ?? ((error) => console.error(error)),
       grpc: options.grpc ?? null,
     };

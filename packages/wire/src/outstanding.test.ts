@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeTransport, frame, get, HELLO, number } from '../test/scripted-peer.ts';
+import { BodyBudget } from './body-budget.ts';
 import { FRAMES } from './frames.ts';
 import { Http2Server } from './http2-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
@@ -42,6 +43,7 @@ function sentInTurn(isHastened: boolean): number {
     limits: SERVER_LIMITS,
     onError: (error) => assert.fail(String(error)),
     grpc: null,
+    bodies: new BodyBudget(Infinity),
   });
   const windows = [0, 1].map((id) => frame(FRAMES.windowUpdate, 0, id, number(1 << 28)));
   peer.send(Buffer.concat([HELLO, get(1), ...windows]));

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ACK, FakeTransport, frame, HELLO } from '../test/scripted-peer.ts';
+import { BodyBudget } from './body-budget.ts';
 import { prepareFields } from './client.ts';
 import { ERRORS, FRAMES } from './frames.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
@@ -219,6 +220,7 @@ test('a server reads each block as a plain decoder does', () => {
         limits: { ...SERVER_LIMITS, headBytesMax: HEAD_BYTES },
         onError: (error) => assert.fail(String(error)),
         grpc: null,
+        bodies: new BodyBudget(Infinity),
       });
       peer.protocol = server;
       peer.send(Buffer.concat([HELLO, ACK]));
