@@ -26,7 +26,9 @@ export const CHANGED = 128;
 export class KubeletColumns extends Rows {
   /** The lease's resourceVersion; 0: not known to exist. */
   readonly leaseVersion: Float64Column = new Float64Column();
+  /** When the next renewal is due, and the moment of its period that this is near. */
   readonly plannedMs: Float64Column = new Float64Column();
+  readonly turnMs: Float64Column = new Float64Column();
   /** How often the lease has gone from one holder to another; counted with a common holder. */
   readonly transitions: Uint16Column = new Uint16Column();
   readonly failures: Uint8Column = new Uint8Column();
@@ -42,6 +44,7 @@ export class KubeletColumns extends Rows {
     super.reset(id);
     this.leaseVersion.set(id, 0);
     this.plannedMs.set(id, 0);
+    this.turnMs.set(id, 0);
     this.failures.set(id, 0);
     if (this.transitions.get(id) > 0) this.transitions.set(id, 0);
     this.hosts.set(id, []);

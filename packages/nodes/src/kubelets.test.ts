@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../test/fake-client.ts';
-import { CATCH_UP_FACTOR, Kubelets } from './kubelets.ts';
+import { CATCH_UP_FACTOR, JITTER_FACTOR, Kubelets } from './kubelets.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
 
 const LEASE_MS = 40_000;
@@ -109,9 +109,9 @@ test('a lease is created, then renewed every quarter of its duration with the la
   assert.equal(renewed.method, 'PUT');
   assert.match(renewed.path, /leases\/node-3$/);
   assert.equal(JSON.parse(renewed.body).metadata.resourceVersion, '17');
-  run(one, PERIOD_MS - 20);
+  run(one, PERIOD_MS * (1 - JITTER_FACTOR) - 20);
   assert.equal(one.client.sent.length, 0);
-  run(one, PERIOD_MS * 0.04 + 40);
+  run(one, PERIOD_MS * 2 * JITTER_FACTOR + 40);
   one.client.answer(200, lease(19));
   assert.deepEqual([one.metrics.leasesCreated, one.metrics.renewals], [1, 2]);
 });
@@ -171,6 +171,39 @@ test('leases from before are spread over one period', () => {
     const sent = one.client.sent.length - before;
     assert(sent > 20 && sent < 90, `${sent} of 500 in one tenth of the period`);
   }
+});
+
+test('rows that follow each other renew one after the other, period by period', () => {
+  const one = world();
+  const rows = { first: 4096, count: 2048 };
+  for (let id = rows.first; id < rows.first + rows.count; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 1);
+  }
+  start(one);
+  const sentMs = new Map<number, number>();
+  const rounds = 40;
+  for (let passed = 0; passed < rounds * PERIOD_MS; passed += 5) {
+    one.client.pass(5);
+    one.kubelets.tick();
+    while (one.client.sent.length > 0) {
+      const { method, path } = one.client.answer(200, lease(2));
+      if (method !== 'PUT') continue;
+      const id = Number(path.split('-').at(-1));
+      const nowMs = one.client.timers.nowMs();
+      const beforeMs = sentMs.get(id) ?? -1;
+      sentMs.set(id, nowMs);
+      if (beforeMs < 0) continue;
+      const ratio = (nowMs - beforeMs) / PERIOD_MS;
+      assert(ratio > 0.975 && ratio < 1.025, `a period of ${ratio}`);
+    }
+  }
+  const renewals = one.metrics.renewals / rows.count;
+  assert(renewals > rounds - 1 && renewals <= rounds, `${renewals} in ${rounds} periods`);
+  // the later half of the rows is the later half of half a period still
+  const early = [...sentMs].filter(([id]) => id % 4096 < 900).map(([, at]) => at % PERIOD_MS);
+  const late = [...sentMs].filter(([id]) => id % 4096 > 1150).map(([, at]) => at % PERIOD_MS);
+  assert(Math.max(...early) < PERIOD_MS * 0.25 && Math.min(...late) > PERIOD_MS * 0.25);
 });
 
 test('after a pause of this process renewals are paced, not burst', () => {

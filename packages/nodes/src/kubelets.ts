@@ -9,6 +9,8 @@
  * A renewal that is late stays late: it is sent when its turn comes, its lateness is recorded, and
  * the next one is planned from now. After a pause of this process the renewals that came due are
  * paced at `CATCH_UP_FACTOR` times the usual rate, so that a stall here is no storm elsewhere.
+ * Otherwise each node keeps its turn within the period, whatever the jitter: a day later renewals
+ * are as evenly spread, and in the same order, as in the first minute.
  * Intervals are measured by a clock that nobody sets; stamps are told by that of the machine.
  */
 import type { Client } from '@megaplane/client/client';
@@ -38,8 +40,14 @@ import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
 export const RENEWALS_PER_DURATION = 4;
-/** Each period is stretched by a random part of up to this, so that renewals do not clump. */
-export const JITTER_FACTOR = 0.04;
+/** Each period is longer or shorter by a random part of up to this, so that nothing is in step. */
+export const JITTER_FACTOR = 0.02;
+/**
+ * Nodes whose rows follow each other renew one after the other; so many of them fill a period. What
+ * a renewal touches then lies beside what the one before has touched, here and in the server, which
+ * keeps leases in the order in which they come.
+ */
+const TURN_ROWS = 4096;
 /** After a stall renewals go out at most so many times as fast as in steady state. */
 export const CATCH_UP_FACTOR = 2;
 /** A longer pause counts as one of so long: what came due in it goes out over time. */
@@ -292,21 +300,31 @@ export class Kubelets {
   #planFirst(id: number, nowMs: number): void {
     if (this.#columns.leaseVersion.get(id) > 0) this.#planAnywhere(id, nowMs);
     else if (this.#client.room() > 0) this.#renew(id);
-    else this.#plan(id, nowMs);
+    else this.#plan(id, nowMs, 0);
   }
 
   /** Somewhere in the next period: what came up together must not renew together. */
   #planAnywhere(id: number, nowMs: number): void {
-    this.#plan(id, nowMs + this.#client.random() * this.#periodMs);
+    const periodMs = this.#periodMs;
+    const isInTurn = id >= TURN_ROWS;
+    const turn = isInTurn ? (id % TURN_ROWS) / TURN_ROWS : this.#client.random();
+    const aheadMs = (turn * periodMs - (nowMs % periodMs) + periodMs) % periodMs;
+    this.#plan(id, nowMs + aheadMs, 0);
   }
 
-  #plan(id: number, dueMs: number): void {
+  #plan(id: number, turnMs: number, jitterMs: number): void {
+    const dueMs = turnMs + jitterMs;
+    this.#columns.turnMs.set(id, turnMs);
     this.#columns.plannedMs.set(id, dueMs);
     this.#leases.arm(id, dueMs);
   }
 
+  /** A period after the last turn; what was late rests as long as the shortest period. */
   #planNext(id: number, nowMs: number): void {
-    this.#plan(id, nowMs + this.#periodMs * (1 + this.#client.random() * JITTER_FACTOR));
+    const periodMs = this.#periodMs;
+    const soonestMs = nowMs + periodMs * (1 - JITTER_FACTOR);
+    const turnMs = Math.max(this.#columns.turnMs.get(id) + periodMs, soonestMs);
+    this.#plan(id, turnMs, this.#client.random() * JITTER_FACTOR * periodMs);
   }
 
   /**
