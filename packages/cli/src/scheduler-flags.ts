@@ -14,7 +14,7 @@ export const SCHEDULER_FOREIGN: readonly string[] = flagNames(`
   cert-dir contention-profiling disable-http2-serving disabled-metrics
   http2-max-streams-per-connection kube-api-burst kube-api-content-type kube-api-qps
   log-flush-frequency log-json-info-buffer-size log-json-split-stream
-  log-text-info-buffer-size log-text-split-stream min-compatibility-version
+  log-text-info-buffer-size log-text-split-stream master min-compatibility-version
   permit-address-sharing permit-port-sharing profiling requestheader-allowed-names
   requestheader-client-ca-file requestheader-extra-headers-prefix
   requestheader-group-headers requestheader-uid-headers requestheader-username-headers

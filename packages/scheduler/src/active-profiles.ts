@@ -2,6 +2,7 @@
 import { fastProfileOf } from './fast-profile.ts';
 import type { ActiveProfile } from './placement.ts';
 import { createProfile, EXACT, type Compatibility, type ProfileConfiguration } from './profile.ts';
+import type { Tie } from './tie-walk.ts';
 import type { UserPlugin } from './user-plugin.ts';
 
 export interface ProfileOptions {
@@ -10,11 +11,13 @@ export interface ProfileOptions {
   /** 100 looks at all nodes; 0 adapts as upstream does. */
   readonly percentageOfNodesToScore?: number;
   readonly compatibility?: Compatibility;
+  readonly tie?: Tie;
 }
 
 export function activeProfiles(options: ProfileOptions): ReadonlyMap<string, ActiveProfile> {
   const compatibility = options.compatibility ?? EXACT;
-  const isExact = (options.percentageOfNodesToScore ?? 100) === 100;
+  const looksAtAll = (options.percentageOfNodesToScore ?? 100) === 100;
+  const isExact = looksAtAll && options.tie !== 'upstream';
   const profiles = new Map<string, ActiveProfile>();
   for (const configuration of options.profiles ?? [{}]) {
     const profile = createProfile(configuration, compatibility, options.plugins);

@@ -41,7 +41,7 @@ import type { PodTable } from './pod-table.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from './reservation.ts';
 import type { TermWatch } from './term-watch.ts';
-import { TieWalk } from './tie-walk.ts';
+import { TieWalk, type Tie } from './tie-walk.ts';
 import { VolumeGate } from './volume-gate.ts';
 import type { ClaimObject } from './volumes.ts';
 
@@ -64,6 +64,7 @@ export interface PlacementOptions {
   readonly percentageOfNodesToScore: number;
   readonly extenders: readonly Extender[];
   readonly random: Random;
+  readonly tie: Tie;
   readonly indexes: ShelfLimits;
   /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
   readonly checkedEvery: number;
@@ -97,7 +98,6 @@ const NOT_SO_EASY = -2;
 
 /** Nodes that are named where a decision was not the best. */
 const BEST_SHOWN_MAX = 5;
-
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
 const SHAPES_MAX = 2048;
 
@@ -145,7 +145,7 @@ export class Placement {
   constructor(options: PlacementOptions) {
     this.#options = options;
     this.#evaluator = new Evaluator(options.percentageOfNodesToScore, options.extenders);
-    this.#walk = new TieWalk(options.random);
+    this.#walk = new TieWalk(options.random, options.tie);
     this.#domainPick = new DomainPick(this.#walk, options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
     const { nodes, pods, identities, objects, nominator } = options;
@@ -224,8 +224,8 @@ export class Placement {
     if (profile === undefined) throw new Error(`no profile is named ${schedulerName}`);
     this.metrics.evaluated++;
     view.refresh();
-    const evaluator = this.#evaluator;
-    return this.#take(yield* evaluator.decideAsking(view.podAt(id), view, profile, nominator));
+    const pod = view.podAt(id);
+    return this.#take(yield* this.#evaluator.decideAsking(pod, view, profile, nominator));
   }
 
   #taskOf(
@@ -565,10 +565,10 @@ export class Placement {
   }
 
   #take(decision: Decision): number {
-    const { view, nodes, random } = this.#options;
+    const { view, nodes } = this.#options;
     switch (decision.kind) {
       case 'placed':
-        return this.#reserve(decision.best[random.below(decision.best.length)] ?? '', decision);
+        return this.#reserve(this.#walk.pick(decision), decision);
       case 'failed': {
         const { message, rejecters, nomination, clearsNomination, isError, writes } = decision;
         const victims = nomination?.victims.map(({ key }) => view.rowOf(key)) ?? [];

@@ -33,6 +33,7 @@ import { podResourcesPage } from './pod-resources.ts';
 import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
+import type { Tie } from './tie-walk.ts';
 import type { UserPlugin } from './user-plugin.ts';
 import { SchedulingLoop } from './scheduling-loop.ts';
 
@@ -43,6 +44,7 @@ export interface SchedulerOptions {
   readonly leaderElect: boolean;
   /** Decides ties; the same seed on the same events gives the same nodes. */
   readonly seed: number;
+  readonly tie?: Tie;
   readonly connections: number;
   /** `host:port` of /metrics, /configz and health. */
   readonly metricsAddress: string;
@@ -334,6 +336,7 @@ function createCore(
       unschedulableMs: options.podMaxInUnschedulableMs,
     },
     seed: options.seed,
+    tie: options.tie ?? 'random',
     checkedEvery: options.checkedEvery ?? 0,
     keyOf,
   });

@@ -124,16 +124,16 @@ export class SchedulerCore {
       percentageOfNodesToScore: options.percentageOfNodesToScore ?? 100,
       extenders: this.extenders,
       random: random.fork('ties'),
+      tie: options.tie ?? 'random',
       indexes: {
         bytesMax: options.indexBytesMax ?? INDEX_BYTES_MAX,
         searchedNodesMin: options.searchedNodesMin ?? SEARCHED_NODES_MIN,
       },
       checkedEvery: options.checkedEvery ?? 0,
     });
-    const { nodes, pods, identities, placement, queue, objects } = this;
+    const { nodes, pods, identities, placement, queue, objects, nominator } = this;
     this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
     const view = this.#view;
-    const { nominator } = this;
     this.#bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
   }

@@ -1,6 +1,12 @@
 // data plane: one of many that are equally good
 import type { Random } from '@megaplane/base/random';
 
+/**
+ * Which of equally good nodes is taken: one by chance, the next of their list, or the one that
+ * kube-scheduler's heap would give, which takes full evaluation to know.
+ */
+export type Tie = 'random' | 'rotate' | 'upstream';
+
 /** Draws between two new starts. */
 const STEPS_MAX = 4096;
 
@@ -11,11 +17,22 @@ const STEPS_MAX = 4096;
  */
 export class TieWalk {
   readonly #random: Random;
+  readonly #tie: Tie;
   #at = 0;
-  #left = 0;
+  #left: number;
 
-  constructor(random: Random) {
+  constructor(random: Random, tie: Tie = 'random') {
     this.#random = random;
+    this.#tie = tie;
+    this.#left = tie === 'rotate' ? Infinity : 0;
+  }
+
+  /** One of the best of a full evaluation; `chosen` is upstream's. */
+  pick({ best, chosen }: { readonly best: readonly string[]; readonly chosen: string }): string {
+    if (this.#tie === 'upstream') return chosen;
+    const number =
+      this.#tie === 'rotate' ? this.below(best.length) : this.#random.below(best.length);
+    return best[number] ?? '';
   }
 
   /** A whole number from 0 to `end` - 1. */

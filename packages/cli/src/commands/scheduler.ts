@@ -4,6 +4,7 @@ import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
 import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
 import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
 import type { EmulatedVersion } from '@megaplane/scheduler/profile';
+import type { Tie } from '@megaplane/scheduler/tie-walk';
 import type { KlogFlags, LogFlags } from '../logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../scheduler-flags.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
@@ -22,6 +23,7 @@ interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly featureGates: string;
   readonly emulatedVersion: EmulatedVersion;
   readonly seed: number;
+  readonly tie: Tie;
   readonly checkEvery: number;
   readonly connections: number;
   readonly metricsAddress: string;
@@ -91,7 +93,13 @@ function described(): Command {
       oneOf(['1.35', '1.36']),
       '1.36',
     )
-    .option('--seed <number>', 'decides between equally good nodes', wholeNumber(0, 2 ** 48), 1)
+    .option(
+      '--tie <rule>',
+      "of equally good nodes: random, rotate, or upstream (kube-scheduler's, slow)",
+      oneOf(['random', 'rotate', 'upstream']),
+      'random',
+    )
+    .option('--seed <number>', 'what random ties come from', wholeNumber(0, 2 ** 48), 1)
     .option(
       '--check-every <count>',
       'compare one decision in so many with full evaluation; 0 = none',
@@ -174,6 +182,7 @@ async function run(
       configuration,
       leaderElect: configuration.leaderElection.leaderElect,
       seed: flags.seed,
+      tie: flags.tie,
       checkedEvery: flags.checkEvery,
       connections: flags.connections,
       metricsAddress: flags.metricsAddress,
