@@ -43,6 +43,15 @@ test('requests are counted by what they ask for, and made-up paths do not grow m
   assert.equal(series.length, 1, series.join(' '));
 });
 
+test('a DELETE of the metrics counts from nothing again', () => {
+  const ask = server();
+  ask('/api/v1/pods');
+  assert.equal(ask('/metrics', 'DELETE').text, 'metrics reset\n');
+  assert.doesNotMatch(ask('/metrics').text, /apiserver_request_total\{.*resource="pods"/);
+  ask('/api/v1/pods');
+  assert.match(ask('/metrics').text, /apiserver_request_total\{.*resource="pods".*\} 1\n/);
+});
+
 test('requests of many kinds, by turns, are counted each in its place', () => {
   const ask = server();
   const paths = [

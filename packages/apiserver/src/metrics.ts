@@ -138,6 +138,17 @@ export class Metrics {
     this.#sources.push(source);
   }
 
+  /** Counts from nothing, as after a start: what `DELETE /metrics` asks for. */
+  reset(): void {
+    this.#requests.clear();
+    this.#durations.clear();
+    this.#terminated.clear();
+    this.#deprecated.clear();
+    this.#alike.length = 0;
+    this.#nextAlike = 0;
+    this.#renewals = 0;
+  }
+
   /** A lease was renewed on the short way, in no time to speak of. */
   countRenewal(): void {
     this.#renewals++;

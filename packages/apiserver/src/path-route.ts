@@ -54,7 +54,8 @@ export function answerPath(parts: ServerParts, call: Call): void {
   else if (path === '/version') answerVersion(call);
   else if (first === 'api') answerCore(parts, call, second);
   else if (first === 'apis' && fourth === undefined) answerGroups(parts, call, second, third);
-  else notFound(call);
+  else if (first === 'apis') notFound(call);
+  else call.fail(generic('NotFound'));
 }
 
 /** Paths for looking into the server, which answer whichever method asks. */
@@ -79,10 +80,17 @@ function answerPlain(parts: ServerParts, call: Call, path: string): boolean {
   if (path === '/' || path === '/index.html') {
     call.send(200, JSON_TYPE, JSON.stringify({ paths: pathsOf(parts) }, null, 2));
   } else if (path === '/metrics') {
-    call.send(200, METRICS_TYPE, parts.metrics.render(parts.world));
+    answerMetrics(parts, call);
   } else if (path.startsWith('/openapi/')) answerDocuments(parts, call, path);
   else return false;
   return true;
+}
+
+function answerMetrics({ metrics, world }: ServerParts, call: Call): void {
+  if (call.exchange.method === 'DELETE') {
+    metrics.reset();
+    call.send(200, 'text/plain; charset=utf-8', 'metrics reset\n');
+  } else call.send(200, METRICS_TYPE, metrics.render(world));
 }
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores';

@@ -23,6 +23,9 @@ import { isWebSocket, openWebSocket } from './watch/websocket-outlet.ts';
 import type { WatchOutlet } from './watcher.ts';
 import type { World } from './world.ts';
 
+/** As many seconds as Go's durations hold: more are over at once, as are less than none. */
+const GO_SECONDS_MAX = 9_223_372_036;
+
 /** A watch without timeoutSeconds ends between this and its double (min-request-timeout). */
 export const WATCH_SECONDS_MIN = 1800;
 
@@ -107,6 +110,11 @@ function startWatch(world: World, plan: WatchPlan): void {
   const now = storage.appliedRevision;
   const revision = startsWithState || options.revision === 0 ? now : options.revision;
   const asked = options.timeoutSeconds ?? 0;
+  if (asked < 0 || asked > GO_SECONDS_MAX) {
+    outlet.end();
+    call.done();
+    return;
+  }
   const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
   const begin = (source: RowSource | null): void => {
     if (outlet.closed) {

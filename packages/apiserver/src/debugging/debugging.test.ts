@@ -118,6 +118,7 @@ test('profiles are those that there are, for as long as is asked', () => {
   const model = serverWith();
   assert.equal(model.ask('GET', '/debug/pprof/profile?seconds=2').text, 'profile 2');
   assert.equal(model.ask('GET', '/debug/pprof/heap').text, 'heap 5');
+  assert.equal(model.ask('GET', '/debug/pprof/symbol').text, 'num_symbols: 1\n');
   assert.equal(model.ask('GET', '/debug/pprof/goroutine').text, 'Unknown profile\n');
   assert.equal(model.ask('GET', '/debug/pprof/profile?seconds=x').text, 'profile 30');
   assert.equal(model.ask('GET', '/debug/pprof').status, 302);

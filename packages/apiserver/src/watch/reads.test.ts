@@ -174,6 +174,14 @@ test('a watch without a timeout, or with one of zero, lasts half an hour at leas
   assert.equal(watches[0]?.isEnded, true);
 });
 
+test('a watch with a timeout of less than nothing, or more than Go can hold, ends at once', () => {
+  const rig = filled();
+  for (const seconds of ['-1', '9223372037', '9223372036854775807']) {
+    const watch = rig.ask('GET', `${MAPS}?watch=1&resourceVersion=0&timeoutSeconds=${seconds}`);
+    assert.deepEqual([watch.status, watch.isEnded, watch.text], [200, true, ''], seconds);
+  }
+});
+
 test('pages of a revision that has not happened are refused at once', () => {
   const rig = filled();
   const now = rig.store.publishedRevision;
