@@ -11,6 +11,8 @@ import type { Announce } from '../announce.ts';
 import { groupVersionOf, type ApiResource } from '../api-resources.ts';
 import { livePod, podPath } from '../live-pod.ts';
 import { ObjectCache } from '../object-cache.ts';
+import type { Counter, Histogram } from '../metric-board.ts';
+import { EVICTION_SECONDS } from '../node-part-metrics.ts';
 import type { PartOptions } from '../part-options.ts';
 import type { PodRows } from '../pod-rows.ts';
 import { Workers, type WorkResult } from '../workers.ts';
@@ -48,10 +50,19 @@ export class DeviceEvictionPart {
   /** Pods that use a device with such taints, as they were last seen. */
   readonly #plans: Map<string, Plan> = new Map();
 
+  readonly #deletions: Counter;
+  readonly #seconds: Histogram;
+
   constructor(options: DeviceEvictionOptions) {
     this.#options = options;
     const { client, informers, onError, pods } = options;
     this.#client = client;
+    const name = 'device_taint_eviction_controller_pod_deletion';
+    const { metrics } = informers;
+    const help = 'Total number of Pods deleted by DeviceTaintEvictionController since its start.';
+    this.#deletions = metrics.counter(`${name}s_total`, help);
+    const late = 'Latency, in seconds, between the taint of a device and the deletion of a Pod';
+    this.#seconds = metrics.histogram(`${name}_duration_seconds`, late, EVICTION_SECONDS);
     const queue = informers.queues.queue('device-taint-eviction-controller');
     this.#workers = new Workers(
       client.timers,
@@ -155,7 +166,13 @@ export class DeviceEvictionPart {
     this.#plans.set(key, { uid, isBound, isPlanned: isBound });
     if (!isBound) return 'done';
     const waitMs = untilMs - this.#client.timers.wallMs();
-    return waitMs > 0 ? { againMs: waitMs } : this.#evict(key, uid);
+    if (waitMs > 0) return { againMs: waitMs };
+    const result = await this.#evict(key, uid);
+    if (result === 'done') {
+      this.#deletions.add();
+      this.#seconds.record((this.#client.timers.wallMs() - untilMs) / 1000);
+    }
+    return result;
   }
 
   /** The soonest of all claims that the pod uses, and that are reserved for it. */
