@@ -163,3 +163,37 @@ test('endpoints that can be reached are meant for their zone, and their node, if
     undefined,
   ]);
 });
+
+test('ports that the same pods serve are one subset of Endpoints, whatever else they serve', () => {
+  const ports = [
+    { name: 'http', port: 80, targetPort: 'web', protocol: 'TCP' },
+    { name: 'admin', port: 81, targetPort: 9090, protocol: 'TCP' },
+  ];
+  const service = { ...SERVICE, spec: { ...(SERVICE['spec'] as JsonObject), ports } };
+  const backends = [
+    { ...backend(1, 8080, true), ports: [] },
+    backend(2, 8080, true),
+    { ...backend(3, 8080, false), ports: [] },
+  ];
+  const subsets = listAt(planEndpoints(service, backends, undefined, ''), 'subsets').map((one) => ({
+    ports: listAt(one, 'ports').map((port) => stringAt(port, 'name')),
+    ready: listAt(one, 'addresses').map((address) => stringAt(address, 'targetRef', 'name')),
+    notReady: listAt(one, 'notReadyAddresses').length,
+  }));
+  assert.deepEqual(subsets, [
+    { ports: ['admin'], ready: ['p1', 'p2'], notReady: 1 },
+    { ports: ['http'], ready: ['p2'], notReady: 0 },
+  ]);
+});
+
+test('subsets of Endpoints keep their share of what there is room for', () => {
+  const backends = Array.from({ length: 1500 }, (_, i) => backend(i, i < 500 ? 8080 : 8081, true));
+  const lost = backend(1501, 8080, false);
+  const object = planEndpoints(SERVICE, [...backends, lost], undefined, '');
+  const subsets = listAt(object, 'subsets');
+  assert.deepEqual(
+    subsets.map((one) => listAt(one, 'addresses').length),
+    [334, 666],
+  );
+  assert(subsets.every((one) => listAt(one, 'notReadyAddresses').length === 0));
+});

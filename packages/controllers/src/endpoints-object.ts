@@ -48,16 +48,52 @@ export function planEndpoints(
   return { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets };
 }
 
-/** Pods that serve the same ports are one subset. */
+/** As upstream's RepackSubsets has it: ports that the same pods serve are one subset. */
 function groupsOf(service: JsonObject, backends: readonly Backend[]): Group[] {
+  const alike = [...backendsByPorts(service, backends).values()];
+  const servedBy: Map<string, { readonly port: EndpointPort; readonly by: number[] }> = new Map();
+  for (const [at, { ports }] of alike.entries()) {
+    for (const port of ports) {
+      const key = JSON.stringify(port);
+      const known = servedBy.get(key) ?? { port, by: [] };
+      servedBy.set(key, known);
+      known.by.push(at);
+    }
+  }
+  const merged = [...Map.groupBy(servedBy.values(), ({ by }) => by.join()).values()];
+  const groups = merged.map((served) => ({
+    ports: served.map(({ port }) => port),
+    ...addressesOf((served[0]?.by ?? []).map((at) => alike[at])),
+  }));
+  // Those of a service without ports serve none.
+  const [idle] = alike.filter(({ ports }) => ports.length === 0);
+  if (idle !== undefined) groups.push({ ports: [], ...addressesOf([idle]) });
+  return groups.toSorted((one, other) => compare(keyOf(one), keyOf(other)));
+}
+
+function keyOf({ ports }: Group): string {
+  return JSON.stringify(ports);
+}
+
+function addressesOf(groups: readonly (Group | undefined)[]): Omit<Group, 'ports'> {
+  const inOrder = (list: JsonObject[]): JsonObject[] =>
+    list.toSorted((a, b) => compare(textOf(a), textOf(b)));
+  return {
+    ready: inOrder(groups.flatMap((one) => one?.ready ?? [])),
+    notReady: inOrder(groups.flatMap((one) => one?.notReady ?? [])),
+  };
+}
+
+/** Pods that serve the same ports, by these. */
+function backendsByPorts(service: JsonObject, backends: readonly Backend[]): Map<string, Group> {
   const [family] = familiesOf(service);
   const isAnyReady = publishesNotReady(service);
+  const hasPorts = listAt(service, 'spec', 'ports').length > 0;
   const groups: Map<string, Group> = new Map();
   for (const backend of backends) {
     const ip = backend.addresses.find((one) => familyOf(one) === family);
     if (ip === undefined || (backend.isTerminating && !isAnyReady)) continue;
     const ports = portsOf(service, backend);
-    const hasPorts = listAt(service, 'spec', 'ports').length > 0;
     if (hasPorts ? ports.length === 0 : !isHeadless(service)) continue;
     const hostname = hostnameOf(service, backend);
     const address: JsonObject = {
@@ -71,24 +107,27 @@ function groupsOf(service: JsonObject, backends: readonly Backend[]): Group[] {
     groups.set(key, group);
     (isAnyReady || backend.isReady ? group.ready : group.notReady).push(address);
   }
-  const sorted = [...groups].toSorted(([a], [b]) => compare(a, b)).map(([, group]) => group);
-  for (const { ready, notReady } of sorted) {
-    for (const list of [ready, notReady]) list.sort((a, b) => compare(textOf(a), textOf(b)));
-  }
-  return sorted;
+  return groups;
 }
 
+/** Each subset keeps its share of what there is room for; the ready ones come first. */
 function truncate(groups: readonly Group[]): boolean {
-  let room = ADDRESSES_MAX;
-  let isTruncated = false;
-  for (const list of [...groups.map((one) => one.ready), ...groups.map((one) => one.notReady)]) {
-    if (list.length > room) {
-      list.length = room;
-      isTruncated = true;
-    }
+  const count = (lists: readonly JsonObject[][]): number =>
+    lists.reduce((sum, list) => sum + list.length, 0);
+  const [ready, notReady] = [groups.map((one) => one.ready), groups.map((one) => one.notReady)];
+  const readyCount = count(ready);
+  if (readyCount + count(notReady) <= ADDRESSES_MAX) return false;
+  const isReadyCut = readyCount > ADDRESSES_MAX;
+  const cut = isReadyCut ? ready : notReady;
+  const max = isReadyCut ? ADDRESSES_MAX : ADDRESSES_MAX - readyCount;
+  const total = count(cut);
+  let room = max;
+  for (const list of cut) {
+    list.length = Math.min(room, list.length, Math.ceil((list.length / total) * max));
     room -= list.length;
   }
-  return isTruncated;
+  if (isReadyCut) for (const list of notReady) list.length = 0;
+  return true;
 }
 
 function subsetOf({ ports, ready, notReady }: Group): JsonValue {

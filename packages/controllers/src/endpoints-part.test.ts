@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
 
@@ -90,4 +90,26 @@ test('a slice that names a service and has no owner goes', async () => {
     api.all(SLICES).map((slice) => listAt(slice, 'metadata', 'ownerReferences').length),
     [1],
   );
+});
+
+test('a service that selects other pods is no news of itself', async () => {
+  const api = await started();
+  await postNode(api, 'n1', 'za', '4');
+  await postPod(api, 'p', 'n1');
+  await post(api, `${CORE}/services`, {
+    metadata: { name: 'web', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { selector: { app: 'web' }, clusterIP: '10.9.0.1', ipFamilies: ['IPv4'] },
+  });
+  await api.advance(2_000);
+  const told = (): string[] =>
+    api
+      .all(SLICES)
+      .map((slice) => objectAt(slice, 'metadata', 'annotations') ?? {})
+      .map((one) => stringAt(one, 'endpoints.kubernetes.io/last-change-trigger-time'));
+  assert.deepEqual(told(), ['2026-01-01T00:00:00Z']);
+  const contentType = 'application/merge-patch+json';
+  const body = { spec: { selector: { app: 'none' } } };
+  await api.request({ method: 'PATCH', path: `${CORE}/services/web`, contentType, body });
+  await api.advance(2_000);
+  assert.deepEqual(told(), ['']);
 });

@@ -56,7 +56,7 @@ export interface EndpointsPartOptions extends PartOptions {
 }
 
 interface Selecting {
-  readonly program: LabelProgram;
+  program: LabelProgram;
   readonly sliceTimes: TriggerTimes;
   readonly endpointsTimes: TriggerTimes;
   readonly hints: TopologyHints;
@@ -158,17 +158,19 @@ export class EndpointsPart {
     before: JsonObject | undefined,
   ): void {
     const selector = objectAt(after, 'spec', 'selector');
-    const isOther =
-      stringAt(after, 'metadata', 'uid') !== stringAt(before, 'metadata', 'uid') ||
-      !equals(selector, objectAt(before, 'spec', 'selector'));
+    const isOther = stringAt(after, 'metadata', 'uid') !== stringAt(before, 'metadata', 'uid');
+    const known = this.#selecting.get(key);
     if (after === undefined || !hasSelector(after)) {
       this.#selecting.delete(key);
-    } else if (isOther || !this.#selecting.has(key)) {
+    } else if (isOther || known === undefined) {
       const program = new LabelProgram(mapSelector(selector));
       const sliceTimes = new TriggerTimes();
       const endpointsTimes = new TriggerTimes();
       const hints = new TopologyHints();
       this.#selecting.set(key, { program, sliceTimes, endpointsTimes, hints, size: 0 });
+    } else if (!equals(selector, objectAt(before, 'spec', 'selector'))) {
+      // When it began to be is no news where it selects other pods.
+      known.program = new LabelProgram(mapSelector(selector));
     }
     if (after !== undefined && isByTopology(after)) this.#processors.start();
     this.#workers.add(key);
