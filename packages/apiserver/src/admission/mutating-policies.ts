@@ -19,7 +19,7 @@ import { bindingsOf, shownObjectOf, shownBack } from './admission-request.ts';
 import type { CheckMetrics } from './check-metrics.ts';
 import { refitted } from '../schema-gate.ts';
 import { replaceObject } from './object-change.ts';
-import { paramsOf } from './policy-params.ts';
+import { paramsOf, policyFault } from './policy-params.ts';
 import {
   conditionsOf,
   Evaluation,
@@ -88,81 +88,105 @@ export function mutatingPolicies(world: World, checks: CheckMetrics): AdmissionP
   };
 }
 
+/** Why a policy denies a write, in its own words; of a patch that cannot be read, in others'. */
+interface Denial {
+  readonly text: string;
+  readonly reason: 'Forbidden' | 'Invalid';
+}
+
 function mutateAll(
   checks: CheckMetrics,
   applicable: readonly Applicable<Mutations>[],
   write: Admitted,
   pass: Pass,
 ): Status | null {
+  // what is wrong with policies and bindings is told before what is wrong with mutations
+  const misled: Denial[] = [];
+  const denials: Denial[] = [];
   for (const one of applicable) {
     if (!isAbout(one, write)) continue;
+    const { name, ignoresFailures } = one.policy;
+    const mislead = (where: string, why: string): void => {
+      const text = `policy ${where} denied request: ${why}`;
+      if (!ignoresFailures) misled.push({ text, reason: 'Forbidden' });
+    };
+    const fault = policyFault(one.policy, write);
+    if (fault !== '') {
+      mislead(JSON.stringify(name), fault);
+      continue;
+    }
     for (const binding of one.bindings) {
-      const key = `${one.policy.name}/${binding.name}`;
-      // in the second pass: those that want it, whose objects others may have changed since
-      if (pass.isAgain && !(one.own.isReinvoked && pass.asked.has(key))) continue;
       if (!isBound(binding, write)) continue;
-      const outcome = mutateOne(checks, one, binding, write);
-      if (typeof outcome !== 'boolean') return outcome;
-      pass.asked.add(key);
-      if (outcome) pass.isChanged = true;
-    }
-  }
-  return null;
-}
-
-/** True where the object was changed. */
-function mutateOne(
-  checks: CheckMetrics,
-  one: Applicable<Mutations>,
-  binding: Binding,
-  write: Admitted,
-): boolean | Status {
-  const { policy, own, target } = one;
-  const fail = (message: string): boolean | Status =>
-    policy.ignoresFailures ? false : refusal(policy, binding, write, [message]);
-  const params = paramsOf(policy, binding, write);
-  if (params.kind === 'none') return false;
-  if (params.kind === 'failed') return fail(params.message);
-  let isChanged = false;
-  const failures: string[] = [];
-  for (const param of params.all) {
-    for (const [index, { isPatch, expression }] of own.all.entries()) {
-      // each sees what the one before it made
-      const value = param === null ? null : fromJson(shownObject(param));
-      const evaluation = new Evaluation(policy, bindingsOf(write, target, 'mutating'), value);
-      if (index === 0) {
-        const matched = conditionsOf(checks, policy, write.operation, evaluation);
-        if (matched.kind === 'skip') break;
-        if (matched.kind === 'failed') return fail(matched.message);
+      const params = paramsOf(one.policy, binding, write);
+      if (params.kind === 'failed') {
+        mislead(`'${name}' with binding '${binding.name}'`, params.message);
       }
-      const fromMs = checks.clockMs();
-      const made = evaluation.evaluate(expression);
-      const outcome = change(write, target, made, isPatch);
-      const why = typeof outcome === 'object' ? (outcome.message ?? '?') : outcome;
-      const tookMs = checks.clockMs() - fromMs;
-      checks.mutated(policy.name, binding.name, typeof why === 'string' ? why : '', tookMs);
-      if (typeof outcome === 'boolean') isChanged ||= outcome;
-      else if (policy.ignoresFailures) return false;
-      else if (typeof outcome === 'string') failures.push(outcome);
-      else return outcome;
+      for (const param of params.kind === 'found' ? params.all : []) {
+        const found = mutateBy(checks, one, { binding, param }, write, pass);
+        if (!Array.isArray(found)) return found;
+        denials.push(...found);
+      }
     }
   }
-  return failures.length > 0 ? refusal(policy, binding, write, failures) : isChanged;
+  return refusal(write, [...misled, ...denials]);
 }
 
-/** The first failure is what is said, and all are causes. */
-function refusal(
-  policy: Policy,
-  binding: Binding,
+/** One binding with one of its parameters. */
+interface Invocation {
+  readonly binding: Binding;
+  readonly param: JsonObject | null;
+}
+
+/** Changes the object; gives what denies the write, or an answer that is not the policy's. */
+function mutateBy(
+  checks: CheckMetrics,
+  { policy, own, target }: Applicable<Mutations>,
+  { binding, param }: Invocation,
   write: Admitted,
-  messages: readonly string[],
-): Status {
-  const where = `policy '${policy.name}' with binding '${binding.name}' denied request`;
-  const causes = messages.map((message) => ({ message: `${where}: ${message}` }));
-  const text = causes[0]?.message ?? where;
-  const status = forbidden(write.served.plural, writtenName(write), text, causes);
+  pass: Pass,
+): Denial[] | Status {
+  const denials: Denial[] = [];
+  const deny = (message: string): void => {
+    const where = `policy '${policy.name}' with binding '${binding.name}'`;
+    const text = `${where} denied request: ${message}`;
+    if (!policy.ignoresFailures) denials.push({ text, reason: 'Invalid' });
+  };
+  const value = param === null ? null : fromJson(shownObject(param));
+  // each sees what the one before it made
+  const evaluated = (): Evaluation =>
+    new Evaluation(policy, bindingsOf(write, target, 'mutating'), value);
+  let evaluation = evaluated();
+  const matched = conditionsOf(checks, policy, write.operation, evaluation);
+  if (matched.kind === 'failed') deny(matched.message);
+  if (matched.kind !== 'match') return denials;
+  const key = [policy.name, binding.name, stringAt(param ?? {}, 'metadata', 'namespace')];
+  const asked = [...key, stringAt(param ?? {}, 'metadata', 'name')].join('/');
+  // in the second pass: those that want it, whose objects others may have changed since
+  if (pass.isAgain && !(own.isReinvoked && pass.asked.has(asked))) return denials;
+  for (const [index, { isPatch, expression }] of own.all.entries()) {
+    if (index > 0) evaluation = evaluated();
+    const fromMs = checks.clockMs();
+    const outcome = change(write, target, evaluation.evaluate(expression), isPatch);
+    const why = typeof outcome === 'object' ? (outcome.message ?? '?') : outcome;
+    const tookMs = checks.clockMs() - fromMs;
+    checks.mutated(policy.name, binding.name, typeof why === 'string' ? why : '', tookMs);
+    if (outcome === true) pass.isChanged = true;
+    else if (typeof outcome === 'string') deny(outcome);
+    else if (typeof outcome === 'object') return outcome;
+  }
+  pass.asked.add(asked);
+  return denials;
+}
+
+/** The first denial is what is said, and all are causes. */
+function refusal(write: Admitted, denials: readonly Denial[]): Status | null {
+  const [first] = denials;
+  if (first === undefined) return null;
+  const { text: message, reason } = first;
+  const causes = denials.map(({ text }) => ({ message: text }));
+  const status = forbidden(write.served.plural, writtenName(write), message, causes);
   // upstream keeps the code of a refusal, and says nothing before the policy's own words
-  return { ...status, message: text, reason: 'Invalid' };
+  return { ...status, message, reason };
 }
 
 /** Applies what an expression made; a text, or how the write ends, where that cannot be done. */
@@ -184,13 +208,20 @@ function change(
   const next = isPatch ? found : decoded.object;
   // of custom kinds what the schema does not have goes without a word
   const fitted = refitted(target, next, target.custom === null);
-  if (fitted !== null && !fitted.ok) return `error applying patch: ${fitted.message}`;
+  if (fitted !== null && !fitted.ok) return unfitText(target, isPatch, fitted.message ?? '');
   const [unknown] = fitted?.strictErrors ?? [];
   if (unknown !== undefined) return `error applying patch: ${unknown}`;
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
   const refusal = replaceObject(write, object, shownBack(result, served, target));
   return refusal === null ? true : (refusal.message ?? '');
+}
+
+/** What is applied is decoded by another way than what is patched, which says so. */
+function unfitText({ custom, resource }: Served, isPatch: boolean, why: string): string {
+  if (isPatch || custom !== null) return `error applying patch: ${why}`;
+  const gvk = `${resource.group}/${resource.version}, Kind=${resource.kind}`;
+  return `unable to convert unstructured object to ${gvk}: error decoding from json: ${why}`;
 }
 
 function kindred(object: JsonObject, { kind, apiVersion }: JsonObject): JsonObject {

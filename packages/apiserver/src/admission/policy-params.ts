@@ -26,16 +26,20 @@ function failed(message: string): Params {
   return { kind: 'failed', message };
 }
 
-/** The parameters of a binding for this write. */
+/** Why a policy cannot be followed whatever its bindings say; '' where it can. */
+export function policyFault({ paramKind }: Policy, { world }: Admitted): string {
+  if (paramKind === null) return '';
+  const { apiVersion, kind } = paramKind;
+  if (world.kinds.findKind(apiVersion, kind) !== undefined) return '';
+  const text = `${apiVersion}, Kind=${kind}`;
+  return `failed to configure policy: failed to find resource referenced by paramKind: '${text}'`;
+}
+
+/** The parameters of a binding for this write, of a policy that can be followed. */
 export function paramsOf({ paramKind }: Policy, { paramRef }: Binding, write: Admitted): Params {
   if (paramKind === null) return WITHOUT;
   const served = write.world.kinds.findKind(paramKind.apiVersion, paramKind.kind);
-  if (served === undefined) {
-    const text = `${paramKind.apiVersion}, Kind=${paramKind.kind}`;
-    return failed(
-      `failed to configure policy: failed to find resource referenced by paramKind: '${text}'`,
-    );
-  }
+  if (served === undefined) return failed('');
   if (paramRef === null) return WITHOUT;
   const namespace = namespaceOf(served, paramRef, write);
   if (namespace.fault !== '') return failed(`failed to configure binding: ${namespace.fault}`);

@@ -8,7 +8,7 @@ import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import { bindingsOf } from './admission-request.ts';
 import type { CheckMetrics, Enforcement } from './check-metrics.ts';
-import { paramsOf } from './policy-params.ts';
+import { paramsOf, policyFault } from './policy-params.ts';
 import {
   conditionsOf,
   Evaluation,
@@ -130,6 +130,12 @@ function judge(
   let first: Status | null = null;
   for (const one of applicable) {
     if (!isAbout(one, write)) continue;
+    const fault = policyFault(one.policy, write);
+    if (fault !== '') {
+      const where = `ValidatingAdmissionPolicy '${one.policy.name}'`;
+      if (!one.policy.ignoresFailures) first ??= denialOf(write, where, fault, 'Invalid');
+      continue;
+    }
     const common = bindingsOf(write, one.target, 'validating');
     for (const binding of one.bindings) {
       if (!isBound(binding, write)) continue;
@@ -173,6 +179,10 @@ function act(
   }
   if (kind === 'validation' && !binding.actions.has('Deny')) return null;
   if (kind !== 'configuration') count('deny');
+  return denialOf(write, where, message, reason);
+}
+
+function denialOf(write: Admitted, where: string, message: string, reason: string): Status {
   const text = `${where} denied request: ${message}`;
   const status = forbidden(write.served.plural, writtenName(write), text, [{ message: text }]);
   return { ...status, reason, code: CODES[reason] ?? 422 };

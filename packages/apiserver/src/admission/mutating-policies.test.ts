@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admittingModel, messageOf, type AdmittingModel } from './admitting.sim.ts';
+
+const GROUP = '/apis/admissionregistration.k8s.io/v1';
+const MAPS = '/api/v1/namespaces/n/configmaps';
+const CREATES = {
+  ...{ apiGroups: [''], apiVersions: ['v1'] },
+  ...{ operations: ['CREATE'], resources: ['configmaps'] },
+};
+const NONE = '[JSONPatch{op: "remove", path: "/data/none"}]';
+
+const add = (key: string, value = '"1"'): string =>
+  `[JSONPatch{op: "add", path: "/data/${key}", value: ${value}}]`;
+const count = (key: string): string =>
+  add(key, `string(int(object.data[?"${key}"].orValue("0")) + 1)`);
+
+/** A policy of JSON patches and its binding, of one name. */
+function mutate(
+  { expect }: AdmittingModel,
+  name: string,
+  patches: readonly string[],
+  more: object = {},
+  binding: object = {},
+): void {
+  const mutations = patches.map((expression) => ({
+    patchType: 'JSONPatch',
+    jsonPatch: { expression },
+  }));
+  const matchConstraints = { resourceRules: [CREATES] };
+  const spec = { matchConstraints, reinvocationPolicy: 'Never', mutations, ...more };
+  expect(201, 'POST', `${GROUP}/mutatingadmissionpolicies`, { metadata: { name }, spec });
+  const bound = { metadata: { name }, spec: { policyName: name, ...binding } };
+  expect(201, 'POST', `${GROUP}/mutatingadmissionpolicybindings`, bound);
+}
+
+function dataOf({ expect }: AdmittingModel): object {
+  const made = expect(201, 'POST', MAPS, { metadata: { name: 'm' }, data: { a: '' } });
+  return (JSON.parse(made.text) as { data: object }).data;
+}
+
+test('in the second pass those are asked again that were asked before', () => {
+  const model = admittingModel();
+  const isLate = { matchConditions: [{ name: 'late', expression: '"x" in object.data' }] };
+  mutate(model, 'again', [count('again')], { reinvocationPolicy: 'IfNeeded' });
+  mutate(model, 'late', [count('late')], { reinvocationPolicy: 'IfNeeded', ...isLate });
+  mutate(model, 'once', [add('x')]);
+  assert.deepEqual(dataOf(model), { a: '', again: '2', x: '1' });
+});
+
+test('where failures are ignored, other mutations of the policy stand', () => {
+  const model = admittingModel();
+  mutate(model, 'p', [add('x'), NONE, add('y')], { failurePolicy: 'Ignore' });
+  assert.deepEqual(dataOf(model), { a: '', x: '1', y: '1' });
+});
+
+test('all that denies is told, first what is wrong with policies and bindings', () => {
+  const model = admittingModel();
+  mutate(model, 'a', [NONE, NONE]);
+  const lost = { paramKind: { apiVersion: 'nobody.example.com/v1', kind: 'Z' } };
+  mutate(model, 'b', [add('x')], lost);
+  const paramRef = { name: 'gone', parameterNotFoundAction: 'Deny' };
+  mutate(model, 'c', [add('x')], { paramKind: { apiVersion: 'v1', kind: 'Secret' } }, { paramRef });
+  const refused = model.expect(403, 'POST', MAPS, { metadata: { name: 'm' }, data: { a: '' } });
+  const { reason, details } = JSON.parse(refused.text) as {
+    reason: string;
+    details: { causes: { message: string }[] };
+  };
+  const causes = details.causes.map(({ message }) => message.replace(/^policy /, ''));
+  const missing =
+    "JSON Patch: error in remove for path: '/data/none': Unable to remove nonexistent key: none: " +
+    'missing value';
+  assert.deepEqual(causes, [
+    '"b" denied request: failed to configure policy: failed to find resource referenced by ' +
+      "paramKind: 'nobody.example.com/v1, Kind=Z'",
+    "'c' with binding 'c' denied request: failed to configure binding: no params found for " +
+      'policy binding with `Deny` parameterNotFoundAction',
+    `'a' with binding 'a' denied request: ${missing}`,
+    `'a' with binding 'a' denied request: ${missing}`,
+  ]);
+  assert.equal(messageOf(refused), `policy ${causes[0]}`);
+  assert.equal(reason, 'Forbidden');
+});
+
+test('a validating policy that cannot be followed denies without a word of bindings', () => {
+  const model = admittingModel();
+  const spec = {
+    paramKind: { apiVersion: 'nobody.example.com/v1', kind: 'Z' },
+    matchConstraints: { resourceRules: [CREATES] },
+    validations: [{ expression: 'true' }],
+  };
+  const metadata = { name: 'p' };
+  model.expect(201, 'POST', `${GROUP}/validatingadmissionpolicies`, { metadata, spec });
+  const binding = { policyName: 'p', validationActions: ['Warn'] };
+  model.expect(201, 'POST', `${GROUP}/validatingadmissionpolicybindings`, {
+    metadata,
+    spec: binding,
+  });
+  const refused = model.expect(422, 'POST', MAPS, { metadata: { name: 'm' } });
+  assert.equal(
+    messageOf(refused),
+    'configmaps "m" is forbidden: ValidatingAdmissionPolicy \'p\' denied request: failed to ' +
+      "configure policy: failed to find resource referenced by paramKind: 'nobody.example.com/v1," +
+      " Kind=Z'",
+  );
+});
+
+test('what is applied and cannot be decoded is told in the words of that way', () => {
+  const model = admittingModel();
+  const rule = { ...CREATES, resources: ['secrets'] };
+  const applyConfiguration = { expression: 'Object{data: {"q": "not base64!"}}' };
+  const mutations = [{ patchType: 'ApplyConfiguration', applyConfiguration }];
+  mutate(model, 'p', [], { matchConstraints: { resourceRules: [rule] }, mutations });
+  const path = '/api/v1/namespaces/n/secrets';
+  const refused = model.expect(403, 'POST', path, { metadata: { name: 's' } });
+  assert.match(
+    messageOf(refused),
+    /: unable to convert unstructured object to \/v1, Kind=Secret: error decoding from json: ill/,
+  );
+});
