@@ -265,6 +265,34 @@ test('a key that one revision changes twice was, each time, what it was before',
   });
 });
 
+test('who may not watch a range is not told that it is empty', async () => {
+  await withServer(async (peer) => {
+    const root: Fields = [
+      [1, 'root'],
+      [2, 'root'],
+    ];
+    await peer.show('Auth/UserAdd', root);
+    await peer.show('Auth/UserGrantRole', root);
+    await peer.show('Auth/AuthEnable', []);
+    const stream = new Stream(peer);
+    const empty: Fields = [
+      [1, 'b'],
+      [2, 'a'],
+    ];
+    stream.send([[1, empty]]);
+    stream.send([[1, [...empty, [3, -1]]]]);
+    await stream.until((all) => all.length === 2, 'two refusals');
+    assert.deepEqual(
+      stream.all.map(({ reason }) => reason),
+      [
+        'rpc error: code = InvalidArgument desc = etcdserver: user name is empty',
+        'etcdserver: mvcc: required revision has been compacted',
+      ],
+    );
+    stream.cancel();
+  });
+});
+
 test('progress of a stream without watches is not told, now or later', async () => {
   await withServer(async (peer) => {
     const stream = new Stream(peer);

@@ -202,22 +202,10 @@ class WatchStream implements GrpcCallHandler {
 
   #create(request: WatchRequest): void {
     const published = this.#store.watchedRevision;
-    if (request.startRevision < 0) {
-      this.#send(-1, published, true, true, 0, ETCD.compacted.text);
-      return;
-    }
     const range = rangeOf(request);
-    if (range === null) {
-      this.#send(-1, published, true, true, 0, RANGE_EMPTY);
-      return;
-    }
-    const refused = this.#service.refusal(this.#call, range);
+    const refused = this.#refusal(request, range);
     if (refused !== '') {
       this.#send(-1, published, true, true, 0, refused);
-      return;
-    }
-    if (request.watchId !== 0 && this.#isTaken(request.watchId)) {
-      this.#send(-1, published, true, true, 0, DUPLICATE_ID);
       return;
     }
     const id = request.watchId !== 0 ? request.watchId : this.#freeId();
@@ -227,6 +215,15 @@ class WatchStream implements GrpcCallHandler {
     const cursor = this.#store.watch(bytes, at, to, endAt, endTo, startRevision, this);
     this.#table.add(cursor, id, flagsOf(request));
     this.#ids.add(id, cursor);
+  }
+
+  /** In etcd's order. */
+  #refusal({ startRevision, watchId }: WatchRequest, range: WatchRange): string {
+    if (startRevision < 0) return ETCD.compacted.text;
+    const refused = this.#service.refusal(this.#call, range);
+    if (refused !== '') return refused;
+    if (isEmpty(range)) return RANGE_EMPTY;
+    return watchId !== 0 && this.#isTaken(watchId) ? DUPLICATE_ID : '';
   }
 
   #isTaken(id: WatchId): boolean {
@@ -452,16 +449,15 @@ interface WatchRange {
   readonly endTo: number;
 }
 
-/** The range of a create request; null when it is empty. An empty key is the key "\0". */
-function rangeOf(request: WatchRequest): WatchRange | null {
+/** The range of a create request. An empty key is the key "\0". */
+function rangeOf(request: WatchRequest): WatchRange {
   const { bytes, keyAt, keyTo, endAt, endTo } = request;
+  if (keyAt < keyTo) return { bytes, at: keyAt, to: keyTo, endAt, endTo };
+  const both = Buffer.concat([ZERO_KEY, bytes.subarray(endAt, endTo)]);
+  return { bytes: both, at: 0, to: 1, endAt: 1, endTo: both.length };
+}
+
+function isEmpty({ bytes, at, to, endAt, endTo }: WatchRange): boolean {
   const isFromKey = endTo - endAt === 1 && bytes[endAt] === 0;
-  if (keyAt === keyTo) {
-    const both = Buffer.concat([ZERO_KEY, bytes.subarray(endAt, endTo)]);
-    return { bytes: both, at: 0, to: 1, endAt: 1, endTo: both.length };
-  }
-  if (endAt !== endTo && !isFromKey && bytes.compare(bytes, endAt, endTo, keyAt, keyTo) >= 0) {
-    return null;
-  }
-  return { bytes, at: keyAt, to: keyTo, endAt, endTo };
+  return endAt !== endTo && !isFromKey && bytes.compare(bytes, endAt, endTo, at, to) >= 0;
 }
