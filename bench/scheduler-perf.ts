@@ -3,7 +3,8 @@
  * of its own, with pods that come over TLS while others are given nodes.
  *
  *     node bench/scheduler-perf.ts --only 'Basic$|Spreading'
- *     node bench/scheduler-perf.ts --only Live100000
+ *     node bench/scheduler-perf.ts --only 'Live100000$'
+ *     node bench/scheduler-perf.ts --only Live1000000
  *     node bench/scheduler-perf.ts --peer ./kube-scheduler --runs 3
  *
  * With `--peer` each workload is played with that program too, on the same API server; it looks at

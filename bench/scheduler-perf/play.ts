@@ -21,7 +21,7 @@ export interface Outcome {
 }
 
 const POLL_MS = 20;
-const STUCK_MS = 120_000;
+const STUCK_MS = 300_000;
 const RETRY_MS = 200;
 /** Where objects of each kind are made. */
 const PATHS: Record<string, string> = {

@@ -394,4 +394,10 @@ export const WORKLOADS: readonly Workload[] = [
     times: FAST,
     steps: [nodes(100_000), measured(100_000, PODS.plain)],
   },
+  {
+    name: 'Live1000000',
+    threshold: 0,
+    times: FAST,
+    steps: [nodes(1_000_000), measured(1_000_000, PODS.plain)],
+  },
 ];
