@@ -17,7 +17,10 @@ test('text and number of an address agree', () => {
     }),
   );
   assert.equal(addressNumber('10.0.0'), -1);
-  assert.equal(addressNumber('10.0.0.1000'), -1);
+  for (const odd of ['10.0.0.1000', '10.0.0.256', '10..0.1', '.0.0.1', '1.2.3.', '1.2.3.4.5', '']) {
+    assert.equal(addressNumber(odd), -1, odd);
+  }
+  assert.equal(addressNumber('010.0.0.1'), 10 * 2 ** 24 + 1);
 });
 
 test('an address is never given out twice, and all of them are', () => {

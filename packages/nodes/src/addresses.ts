@@ -5,6 +5,10 @@ import { assert } from '@megaplane/base/assert';
 /** The largest pool: a /8, two megabytes of bits. */
 export const PREFIX_LENGTH_MIN = 8;
 
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+
 /** Parses `10.0.0.0/16`; undefined where it is no IPv4 network of /8 to /30. */
 export function parseCidr(text: string): { base: number; size: number } | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
@@ -27,15 +31,23 @@ export function addressText(address: number): string {
 
 /** The number behind dotted text, or -1. */
 export function addressNumber(text: string): number {
-  const parts = text.split('.');
-  if (parts.length !== 4) return -1;
   let address = 0;
-  for (const part of parts) {
-    const value = /^\d{1,3}$/.test(part) ? Number(part) : 256;
-    if (value > 255) return -1;
-    address = address * 256 + value;
+  let part = 0;
+  let parts = 1;
+  let digits = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === DOT) {
+      if (digits === 0 || ++parts > 4) return -1;
+      address = address * 256 + part;
+      part = digits = 0;
+      continue;
+    }
+    if (code < ZERO || code > NINE || ++digits > 3) return -1;
+    part = part * 10 + code - ZERO;
+    if (part > 255) return -1;
   }
-  return address;
+  return parts === 4 && digits > 0 ? address * 256 + part : -1;
 }
 
 /**

@@ -102,6 +102,7 @@ export class Kubelets {
   readonly #leases: TimerWheel;
   readonly #heartbeats: TimerWheel;
   readonly #scan: ObjectScan = new ObjectScan();
+  readonly #status = new nodeScan.StatusScan();
   readonly #writer: LeaseWriter;
   readonly #times: RenewTimes;
   readonly #periodMs: number;
@@ -254,20 +255,22 @@ export class Kubelets {
     this.#scan.scan(bytes, start, end);
     columns.uid.set(id, bytes, this.#scan.uidStart, this.#scan.uidEnd);
     const { statusStart, statusEnd } = this.#scan;
-    columns.hosts.set(id, nodeScan.hostAddresses(bytes, statusStart, statusEnd));
+    const status = this.#status;
+    status.scan(bytes, statusStart, statusEnd);
+    columns.hosts.set(id, nodeScan.hostAddresses(bytes, status.addresses, statusEnd));
     columns.setNetworks(id, nodeScan.podCidrs(bytes, this.#scan.specStart, this.#scan.specEnd));
-    const nowReady = nodeScan.isReady(bytes, statusStart, statusEnd);
+    const nowReady = nodeScan.isReady(bytes, status.conditions, statusEnd);
     const { metrics } = this.#options;
     if (nowReady !== columns.has(id, READY)) {
       columns.mark(id, READY, nowReady);
       metrics.nodesReady += nowReady ? 1 : -1;
     }
     const { port } = this.#options.endpoint;
-    const isStale = port > 0 && nodeScan.kubeletPort(bytes, statusStart, statusEnd) !== port;
-    const hasAddress = nodeScan.hasInternalAddress(bytes, statusStart, statusEnd);
+    const isStale = port > 0 && status.port !== port;
+    const hasAddress = nodeScan.hasInternalAddress(bytes, status.addresses, statusEnd);
     columns.mark(id, NO_PORT, isStale);
     columns.mark(id, NO_ADDRESS, !hasAddress);
-    columns.mark(id, NO_CAPACITY, !nodeScan.hasAllocatable(bytes, statusStart, statusEnd));
+    columns.mark(id, NO_CAPACITY, !status.hasAllocatable);
     this.#planStatus(id, isNew, nowReady, isStale);
     if (!isNew) return;
     if (this.#isRenewing) this.#planFirst(id, this.#nowMs());

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { hasInternalAddress, hostAddresses, isReady, podCidrs, podIps } from './node-scan.ts';
+import * as scan from './node-scan.ts';
 
 test('the Ready condition and the internal address are found wherever they stand', () => {
   const condition = fc.record(
@@ -16,37 +16,49 @@ test('the Ready condition and the internal address are found wherever they stand
     address: fc.oneof(fc.ipV4(), fc.ipV6()),
     type: fc.constantFrom('Hostname', 'InternalIP', 'ExternalIP'),
   });
-  const status = fc.record(
-    { phase: fc.string(), conditions: fc.array(condition), addresses: fc.array(address) },
+  const statuses = fc.record(
+    {
+      phase: fc.string(),
+      conditions: fc.array(condition),
+      addresses: fc.array(address),
+      allocatable: fc.constant({ cpu: '1', conditions: [] }),
+      daemonEndpoints: fc.record({ kubeletEndpoint: fc.record({ Port: fc.nat(65_535) }) }),
+    },
     { requiredKeys: [] },
   );
+  const status = new scan.StatusScan();
   fc.assert(
-    fc.property(status, fc.constantFrom(undefined, 2), (value, indent) => {
+    fc.property(statuses, fc.constantFrom(undefined, 2), (value, indent) => {
       const bytes = Buffer.from(`..${JSON.stringify(value, undefined, indent)}..`);
       const ready = value.conditions?.find(({ type }) => type === 'Ready');
-      assert.equal(isReady(bytes, 2, bytes.length - 2), ready?.status === 'True');
+      const end = bytes.length - 2;
+      status.scan(bytes, 2, end);
+      assert.equal(scan.isReady(bytes, status.conditions, end), ready?.status === 'True');
+      assert.equal(status.port, value.daemonEndpoints?.kubeletEndpoint.Port ?? -1);
+      assert.equal(status.hasAllocatable, value.allocatable !== undefined);
       const ofType = (wanted: string): string[] =>
         (value.addresses ?? []).flatMap((one) => (one.type === wanted ? one.address : []));
       const internal = ofType('InternalIP');
-      assert.equal(hasInternalAddress(bytes, 2, bytes.length - 2), internal.length > 0);
+      assert.equal(scan.hasInternalAddress(bytes, status.addresses, end), internal.length > 0);
       const hosts = [...internal, ...ofType('ExternalIP')];
-      assert.deepEqual(hostAddresses(bytes, 2, bytes.length - 2), hosts);
+      assert.deepEqual(scan.hostAddresses(bytes, status.addresses, end), hosts);
     }),
   );
-  assert.equal(isReady(Buffer.from('{}'), -1, -1), false);
+  status.scan(Buffer.from('{}'), -1, -1);
+  assert.equal(scan.isReady(Buffer.from('{}'), status.conditions, -1), false);
 });
 
 test('networks of pods and addresses of a pod: all of them, or the one of old objects', () => {
-  const read = (scan: typeof podCidrs, value: object): string[] => {
+  const of = (read: typeof scan.podCidrs, value: object): string[] => {
     const bytes = Buffer.from(JSON.stringify(value));
-    return scan(bytes, 0, bytes.length);
+    return read(bytes, 0, bytes.length);
   };
   const both = ['10.1.0.0/24', 'fd00::/64'];
-  assert.deepEqual(read(podCidrs, { podCIDR: both[0], podCIDRs: both }), both);
-  assert.deepEqual(read(podCidrs, { podCIDR: both[1] }), [both[1]]);
-  assert.deepEqual(read(podCidrs, { podCIDRs: null, podCIDR: both[0] }), [both[0]]);
-  assert.deepEqual(read(podCidrs, {}), []);
-  assert.deepEqual(read(podIps, { podIP: 'a', podIPs: [{ ip: 'a' }, { ip: 'b' }] }), ['a', 'b']);
-  assert.deepEqual(read(podIps, { podIP: 'a', podIPs: [] }), ['a']);
-  assert.deepEqual(podIps(Buffer.from('{}'), -1, -1), []);
+  assert.deepEqual(of(scan.podCidrs, { podCIDR: both[0], podCIDRs: both }), both);
+  assert.deepEqual(of(scan.podCidrs, { podCIDR: both[1] }), [both[1]]);
+  assert.deepEqual(of(scan.podCidrs, { podCIDRs: null, podCIDR: both[0] }), [both[0]]);
+  assert.deepEqual(of(scan.podCidrs, {}), []);
+  assert.deepEqual(of(scan.podIps, { podIP: 'a', podIPs: [{ ip: 'a' }, { ip: 'b' }] }), ['a', 'b']);
+  assert.deepEqual(of(scan.podIps, { podIP: 'a', podIPs: [] }), ['a']);
+  assert.deepEqual(scan.podIps(Buffer.from('{}'), -1, -1), []);
 });

@@ -1,6 +1,5 @@
 // data plane: reads a Node's bytes in place
 /** What a kubelet wants to know of a Node's bytes, found without parsing them. */
-import type { ScanPath } from '@megaplane/machinery/scan';
 import {
   findPath,
   integerAt,
@@ -11,15 +10,16 @@ import {
   skipValue,
 } from '@megaplane/machinery/scan';
 
-const CONDITIONS = pathOf('conditions');
-const ADDRESSES = pathOf('addresses');
-const ALLOCATABLE = pathOf('allocatable');
 const POD_CIDR = pathOf('podCIDR');
 const POD_CIDRS = pathOf('podCIDRs');
 const POD_IP = pathOf('podIP');
 const POD_IPS = pathOf('podIPs');
-const PORT = pathOf('daemonEndpoints', 'kubeletEndpoint', 'Port');
+const PORT = pathOf('kubeletEndpoint', 'Port');
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const CONDITIONS = encode('conditions');
+const ADDRESSES = encode('addresses');
+const ALLOCATABLE = encode('allocatable');
+const DAEMON_ENDPOINTS = encode('daemonEndpoints');
 const TYPE = encode('type');
 const STATUS = encode('status');
 const ADDRESS = encode('address');
@@ -30,26 +30,56 @@ const EXTERNAL_IP = encode('"ExternalIP"');
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const cursor = new MemberCursor();
+const top = new MemberCursor();
 
-/** True if the condition `Ready` is `True` in the status object `bytes[start..end)`. */
+/** Where the members of a status stand that a kubelet looks at; -1 where they are missing. */
+export class StatusScan {
+  conditions = -1;
+  addresses = -1;
+  /** The status says what pods may use. */
+  hasAllocatable = false;
+  /** Port of the node's kubelet, or -1. */
+  port = -1;
+
+  /** Finds them in the status object `bytes[start..end)`; a `start` of -1: there is none. */
+  scan(bytes: Uint8Array, start: number, end: number): void {
+    this.conditions = this.addresses = this.port = -1;
+    this.hasAllocatable = false;
+    if (start < 0 || !top.open(bytes, start, end)) return;
+    while (top.next()) {
+      const { valueStart, valueEnd } = top;
+      if (top.is(CONDITIONS)) this.conditions = valueStart;
+      else if (top.is(ADDRESSES)) this.addresses = valueStart;
+      else if (top.is(ALLOCATABLE)) this.hasAllocatable = true;
+      else if (top.is(DAEMON_ENDPOINTS)) this.port = portAt(bytes, valueStart, valueEnd);
+    }
+  }
+}
+
+function portAt(bytes: Uint8Array, start: number, end: number): number {
+  const at = findPath(bytes, start, end, PORT);
+  return at < 0 ? -1 : integerAt(bytes, at, end);
+}
+
+/** True if the condition `Ready` is `True` in the list of conditions at `start`. */
 export function isReady(bytes: Uint8Array, start: number, end: number): boolean {
-  const at = find(bytes, start, end, CONDITIONS, READY, STATUS);
+  const at = find(bytes, start, end, READY, STATUS);
   return at >= 0 && matches(bytes, at, skipValue(bytes, at, end), TRUE);
 }
 
-/** True if the status object `bytes[start..end)` has an address of type InternalIP. */
+/** True if the list of addresses at `start` has one of type InternalIP. */
 export function hasInternalAddress(bytes: Uint8Array, start: number, end: number): boolean {
-  return find(bytes, start, end, ADDRESSES, INTERNAL_IP, ADDRESS) >= 0;
+  return find(bytes, start, end, INTERNAL_IP, ADDRESS) >= 0;
 }
 
 /**
- * The addresses in the status object `bytes[start..end)`: those of type InternalIP, then those of
- * type ExternalIP, as kubelets order them.
+ * The addresses in the list at `start`: those of type InternalIP, then those of type ExternalIP, as
+ * kubelets order them.
  */
 export function hostAddresses(bytes: Uint8Array, start: number, end: number): string[] {
   const internal: string[] = [];
   const external: string[] = [];
-  let at = start < 0 ? -1 : findPath(bytes, start, end, ADDRESSES);
+  let at = start;
   if (at < 0 || bytes[at] !== BRACKET) return internal;
   do {
     at = skipSpace(bytes, at + 1, end);
@@ -68,12 +98,6 @@ export function hostAddresses(bytes: Uint8Array, start: number, end: number): st
     if (at >= 0) at = skipSpace(bytes, at, end);
   } while (at >= 0 && at < end && bytes[at] === COMMA);
   return external.length === 0 ? internal : [...internal, ...external];
-}
-
-/** The port of the node's kubelet in the status object `bytes[start..end)`, or -1. */
-export function kubeletPort(bytes: Uint8Array, start: number, end: number): number {
-  const at = start < 0 ? -1 : findPath(bytes, start, end, PORT);
-  return at < 0 ? -1 : integerAt(bytes, at, end);
 }
 
 /** `podCIDRs` of the spec `bytes[start..end)`, or the one `podCIDR`. */
@@ -111,21 +135,15 @@ function textAt(bytes: Uint8Array, at: number, end: number): string {
   return Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
 }
 
-/** True if the status object `bytes[start..end)` says what pods may use. */
-export function hasAllocatable(bytes: Uint8Array, start: number, end: number): boolean {
-  return start >= 0 && findPath(bytes, start, end, ALLOCATABLE) >= 0;
-}
-
-/** Where the member `wanted` stands in the item of the list at `path` whose `type` is `type`. */
+/** Where the member `wanted` stands in the item of the list at `start` whose `type` is `type`. */
 function find(
   bytes: Uint8Array,
   start: number,
   end: number,
-  path: ScanPath,
   type: Uint8Array,
   wanted: Uint8Array,
 ): number {
-  let at = start < 0 ? -1 : findPath(bytes, start, end, path);
+  let at = start;
   if (at < 0 || bytes[at] !== BRACKET) return -1;
   do {
     at = skipSpace(bytes, at + 1, end);

@@ -13,6 +13,14 @@ export class IpPairs {
 
   /** Takes the first address of each family, in their order. */
   set(id: number, texts: readonly string[]): void {
+    const only = texts.length === 1 ? addressNumber(texts[0] ?? '') : -1;
+    if (only > 0) {
+      // most hosts and pods have one
+      this.#four.set(id, only);
+      this.#six.set(id, 0n);
+      if (this.#isSixFirst.get(id) === 1) this.#isSixFirst.set(id, 0);
+      return;
+    }
     const four = texts.find((text) => addressNumber(text) > 0);
     const six = texts.find((text) => address6Number(text) > 0n);
     this.#four.set(id, four === undefined ? 0 : addressNumber(four));
