@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
+import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
@@ -20,6 +21,7 @@ import type { PodRows } from './pod-rows.ts';
 import { REPLICA_DELETING, REPLICA_READY } from './replica-pods.ts';
 import { replicasOf } from './replicaset.ts';
 import { lookUpScale } from './scale-lookup.ts';
+import { StaleDisruptions } from './stale-disruptions.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
@@ -63,6 +65,7 @@ export class DisruptionPart {
   readonly #selectors: Map<string, LabelProgram> = new Map();
   readonly #scaled: readonly ObjectCache[];
   readonly #deployments: ObjectCache;
+  readonly #stale: StaleDisruptions;
   #resources: readonly ApiResource[] = [];
 
   constructor(options: DisruptionPartOptions) {
@@ -84,7 +87,13 @@ export class DisruptionPart {
       this.#scaleChanged(after, before);
     this.#scaled = SCALED.map((path) => new ObjectCache(informers, path, changed));
     this.#deployments = new ObjectCache(informers, DEPLOYMENTS, changed);
-    pods.listen({ changed: (row) => this.#podChanged(row) });
+    this.#stale = new StaleDisruptions(options);
+    pods.listen({
+      changed: (row, bytes, scan) => {
+        this.#podChanged(row, bytes, scan);
+        if (scan !== null) this.#stale.seen(row, bytes, scan);
+      },
+    });
   }
 
   /** Kinds that may control pods beside those that are known here. */
@@ -100,10 +109,12 @@ export class DisruptionPart {
   }
 
   start(): void {
+    this.#stale.start();
     this.#workers.start();
   }
 
   stop(): void {
+    this.#stale.stop();
     this.#workers.stop();
   }
 
@@ -132,22 +143,39 @@ export class DisruptionPart {
     }
   }
 
-  #podChanged(row: number): void {
+  #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
     const { pods } = this.#options.pods;
     const labels = pods.labelsOf(row);
     if (labels === pods.labelsBefore && pods.flags.get(row) === pods.flagsBefore) return;
-    this.#addSelecting(labels);
+    const [first = '', ...others] = this.#addSelecting(labels);
+    if (others.length > 0 && scan !== null) this.#tellMany(row, first, bytes, scan);
     if (pods.labelsBefore !== labels) this.#addSelecting(pods.labelsBefore);
   }
 
-  #addSelecting(labels: number): void {
-    if (labels < 0) return;
+  /** Keys of the budgets that select pods with these labels; they are counted anew. */
+  #addSelecting(labels: number): string[] {
+    if (labels < 0) return [];
     const { pods } = this.#options.pods;
+    const keys: string[] = [];
     for (const key of this.#budgets.inNamespace(pods.namespaceOfSet(labels))) {
       const program = this.#selectors.get(key);
       if (program === undefined || !pods.matches(labels, program)) continue;
+      keys.push(key);
       this.#workers.addAfter(key, GATHER_MS);
     }
+    return keys;
+  }
+
+  /** Upstream counts for one of them alone; here all of them are. The pod is told as there. */
+  #tellMany(row: number, first: string, bytes: Buffer, { uidStart, uidEnd }: ObjectScan): void {
+    const [namespace = '', name = ''] = this.#options.pods.informer.keyOf(row).split('/');
+    const chosen = JSON.stringify(first.slice(namespace.length + 1));
+    const which = `${JSON.stringify(namespace)}/${JSON.stringify(name)}`;
+    const many = `Pod ${which} matches multiple PodDisruptionBudgets.`;
+    const text = `${many}  Chose ${chosen} arbitrarily.`;
+    const uid = bytes.toString('latin1', uidStart, uidEnd);
+    const reason = 'MultiplePodDisruptionBudgets';
+    this.#options.announce('Pod', namespace, name, 'Warning', reason, text, uid);
   }
 
   async #work(key: string): Promise<WorkResult> {

@@ -225,11 +225,11 @@ export class EndpointsPart {
     const { backends, lost } = this.#backendsOf(service, selecting.program);
     selecting.size = backends.length;
     const results: WorkResult[] = [];
+    const all = lost.length === 0 ? backends : [...backends, ...lost];
     if (isSlices) {
-      results.push(await this.#syncSlices(key, service, selecting, backends));
+      results.push(await this.#syncSlices(key, service, selecting, backends, all));
       this.#metrics?.ended(results[0] !== 'retry' && lost.length === 0);
     }
-    const all = lost.length === 0 ? backends : [...backends, ...lost];
     if (isEndpoints) results.push(await this.#syncEndpoints(key, service, selecting, all));
     // A pod names a node that is not in view: the slice is written without it, and again later.
     if (lost.length > 0 && isSlices) this.#tellLost(service, lost);
@@ -298,6 +298,7 @@ export class EndpointsPart {
     service: JsonObject,
     { sliceTimes, hints }: Selecting,
     backends: readonly Backend[],
+    all: readonly Backend[],
   ): Promise<WorkResult> {
     if (isByTopology(service) && !this.#processors.isReady) return { againMs: NODES_LOOK_MS };
     const nowMs = this.#options.client.timers.nowMs();
@@ -311,7 +312,7 @@ export class EndpointsPart {
       .flatMap((owner) => [...this.#slices.controlledBy(owner, namespace)])
       .map((slice) => this.#slices.get(slice))
       .filter((slice) => slice !== undefined && isOurs(slice, name)) as JsonObject[];
-    const triggerTime = sliceTimes.note(service, backends, formatTime);
+    const triggerTime = sliceTimes.note(service, all, formatTime);
     const topology = { hints, shares: this.#processors.shares };
     const plan = planSlices(
       service,
