@@ -4,7 +4,7 @@
  *     node bench/delete.ts --kubeconfig F --count 100000
  *     node bench/delete.ts --kubeconfig F --resource nodes --prefix kwok-node- --skip 5 --count 50
  */
-import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
+import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
 import { judgeDelete, judgeGone, openClients, printResult, runLoad } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
@@ -19,7 +19,7 @@ const PATHS: Readonly<Record<string, string>> = {
 };
 const values = flagsOf(
   {
-    ...COMMON,
+    ...LOAD,
     prefix: { type: 'string', default: 'res-' },
     clients: { type: 'string', default: '10' },
     resource: { type: 'string', default: 'pods' },
@@ -46,6 +46,7 @@ const range = {
   clients,
   first: whole('skip', values.skip),
   count: whole('count', values.count, 1),
+  patienceSeconds: whole('patience', values.patience),
 };
 const rate = whole('rate', values.rate);
 const pathOf = (index: number): string => `${path}/${values.prefix}${index}`;

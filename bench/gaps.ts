@@ -36,6 +36,8 @@ const count = whole('count', values.count, 1);
 const seen = new Uint8Array(count);
 const scan = new ObjectScan();
 const prefix = Buffer.from(values.prefix);
+/** As numbered objects are named: `node-07` and `node-` are others. */
+const NUMBER = /^(0|[1-9]\d*)$/;
 let others = 0;
 
 function note(bytes: Uint8Array, start: number, end: number): void {
@@ -45,11 +47,10 @@ function note(bytes: Uint8Array, start: number, end: number): void {
     bytes.byteOffset + scan.nameStart,
     scan.nameEnd - scan.nameStart,
   );
-  const number = name.subarray(0, prefix.length).equals(prefix)
-    ? Number(name.toString('latin1', prefix.length))
-    : NaN;
-  const at = number - first;
-  if (!Number.isInteger(at) || at < 0 || at >= count) others++;
+  const isOurs = name.subarray(0, prefix.length).equals(prefix);
+  const digits = isOurs ? name.toString('latin1', prefix.length) : '';
+  const at = NUMBER.test(digits) ? Number(digits) - first : NaN;
+  if (Number.isNaN(at) || at < 0 || at >= count) others++;
   else seen[at] = !values.ready || isReady(bytes, scan.statusStart, scan.statusEnd) ? 1 : 2;
 }
 

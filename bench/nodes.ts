@@ -8,13 +8,13 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { canonicalQuantity } from '@megaplane/machinery/quantity';
 import { networkOf } from '@megaplane/nodes/pod-addresses';
-import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
+import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
 const values = flagsOf(
   {
-    ...COMMON,
+    ...LOAD,
     prefix: { type: 'string', default: 'kwok-node-' },
     'pods-per-node': { type: 'string', default: '32' },
     /** Nodes with one value of the label kwok-group. */
@@ -119,6 +119,7 @@ const result = await runLoad({
   clients,
   first: whole('skip', values.skip),
   count: whole('count', values.count, 1),
+  patienceSeconds: whole('patience', values.patience),
   rate: whole('rate', values.rate),
   what: 'nodes',
   shot: (index) => ({ method: 'POST', path: '/api/v1/nodes', body: body(index) }),

@@ -10,14 +10,14 @@ import type { Client } from '@megaplane/client/client';
 import { stringAt } from '@megaplane/machinery/json';
 import { canonicalQuantity } from '@megaplane/machinery/quantity';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
+import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad, type Shot } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
 const SHAPES = ['pod', 'deployment', 'job', 'gang'] as const;
 const values = flagsOf(
   {
-    ...COMMON,
+    ...LOAD,
     prefix: { type: 'string', default: 'res-' },
     clients: { type: 'string', default: '12' },
     namespace: { type: 'string', default: 'default' },
@@ -127,6 +127,7 @@ const found = await runLoad({
   clients,
   first,
   count: shape === 'pod' ? count : Math.ceil(count / perWorkload),
+  patienceSeconds: whole('patience', values.patience),
   rate: whole('rate', values.rate),
   what: shape === 'pod' ? 'pods' : `${shape}s`,
   shot: (index) =>

@@ -23,6 +23,15 @@ export const COMMON: {
   help: { type: 'boolean' },
 };
 
+/** Of those that send numbered requests. */
+export const LOAD: typeof COMMON & {
+  readonly patience: { readonly type: 'string'; readonly default: string };
+} = {
+  ...COMMON,
+  /** Seconds without anything done before the program gives up; 0: never. */
+  patience: { type: 'string', default: '60' },
+};
+
 /** Ends the program with one line for people. */
 export function usage(text: string): never {
   process.stderr.write(`${text}\n`);

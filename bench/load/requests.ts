@@ -23,6 +23,8 @@ export interface LoadOptions {
   readonly count: number;
   /** A second; 0: as fast as answers come. */
   readonly rate: number;
+  /** Nothing may be done for so long; then the run ends with what was said last. 0: for ever. */
+  readonly patienceSeconds: number;
   readonly what: string;
   shot(index: number): Shot;
   judge(status: number): Verdict;
@@ -82,6 +84,8 @@ class Run {
   readonly ended: Promise<void>;
   #next = 0;
   #sent = 0;
+  #lastText = '';
+  #progressMs: number = performance.now();
   done = 0;
   already = 0;
   repeated = 0;
@@ -101,6 +105,16 @@ class Run {
 
   get seconds(): number {
     return (performance.now() - this.#startMs) / 1000;
+  }
+
+  /** Gives up where nothing was done for too long. */
+  check(): void {
+    const { patienceSeconds, what, count } = this.#options;
+    if (patienceSeconds === 0) return;
+    if (performance.now() - this.#progressMs < patienceSeconds * 1000) return;
+    const why = this.#lastText === '' ? 'there was no answer' : `last ${this.#lastText}`;
+    const done = `${this.answered} of ${count} ${what}`;
+    this.#settle.reject(new Error(`${done}, and no more for ${patienceSeconds} s: ${why}`));
   }
 
   pump(): void {
@@ -139,6 +153,7 @@ class Run {
     }
     if (verdict === 'again') {
       this.repeated++;
+      this.#lastText = this.#told(index, status, bytes, start, end);
       setTimeout(() => {
         this.#again.push(index);
         this.pump();
@@ -146,10 +161,22 @@ class Run {
       return;
     }
     this[verdict]++;
+    this.#progressMs = performance.now();
     this.latencyMs.record(performance.now() - (this.#sentMs[index] ?? 0));
     this.pump();
   };
+
+  #told(index: number, status: number, bytes: Uint8Array, start: number, end: number): string {
+    const { method, path } = this.#options.shot(this.#options.first + index);
+    if (status === STATUS_NONE) return `${method} ${path} was not answered`;
+    const text = Buffer.from(bytes.subarray(start, Math.min(end, start + TEXT_MAX)));
+    const shown = status === 200 ? 'it is still there' : `${status} ${text.toString('utf8')}`;
+    return `${method} ${path}: ${shown}`;
+  }
 }
+
+/** A process that was interrupted ends with the code that shells give it. */
+const INTERRUPTED = 130;
 
 /** Sends them all. Rejects with the first refusal that would come again. */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
@@ -160,7 +187,14 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     const text = `${answered} of ${options.count} ${options.what}, ${answered - before}/s`;
     process.stderr.write(`\r${text}, ${run.repeated} repeated    `);
     before = answered;
+    run.check();
   }, 1000);
+  const stop = (): void => {
+    process.stderr.write('\n');
+    printResult(`${options.what} so far`, run);
+    process.exit(INTERRUPTED);
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
   const paced = options.rate > 0 ? setInterval(() => run.pump(), PACE_MS) : undefined;
   try {
     run.pump();
@@ -168,6 +202,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   } finally {
     clearInterval(shown);
     clearInterval(paced);
+    process.off('SIGINT', stop).off('SIGTERM', stop);
     process.stderr.write('\n');
   }
   const { done, already, repeated, latencyMs, seconds } = run;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { ENTRY, megaplane, startCluster, type Cluster } from './cluster.ts';
 
@@ -36,6 +37,8 @@ test('numbered nodes are made, found missing, and deleted, in parts', () => {
   assert.deepEqual(gaps('50'), [0, 0]);
   bench('delete', '--resource', 'nodes', '--prefix', 'kwok-node-', '--skip', '10', '--count', '20');
   assert.deepEqual(gaps('52'), [22, 0]);
+  bench('nodes', '--prefix', 'kwok-node-0', '--count', '2');
+  assert.deepEqual(gaps('52'), [22, 2]);
 });
 
 test('leases are written over what was written before', () => {
@@ -105,6 +108,46 @@ function configOf(server: string): object {
 
 test('the pod that owns the others is one of those that a run has made', () => {
   assert.equal(bench('pods', '--prefix', 'own-', '--count', '5')['done'], 5);
+});
+
+test('a run in which nothing happens ends and says why; so does one that is stopped', async (t) => {
+  const kubeconfig = join(cluster.dataDir, 'gone.kubeconfig');
+  writeFileSync(kubeconfig, JSON.stringify(configOf('http://127.0.0.1:1')));
+  const flags = ['--count', '5', '--patience', '1'];
+  const gone = megaplane('bench', 'delete', '--kubeconfig', kubeconfig, ...flags);
+  assert.equal(gone.status, 1);
+  assert.match(
+    gone.stderr,
+    /0 of 5 pods deleted, and no more for 1 s: .*(no answer|not answered)$/m,
+  );
+  // nothing ever goes there
+  const server = createServer((_request, response) => response.end('{}'));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  writeFileSync(kubeconfig, JSON.stringify(configOf(url)));
+  const own = [ENTRY, 'bench', 'delete', '--kubeconfig', kubeconfig, '--count', '2'];
+  const run = (patience: string): ChildProcessByStdio<null, Readable, Readable> =>
+    spawn(process.execPath, [...own, '--patience', patience], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  const held = run('1');
+  let told = '';
+  held.stderr.on('data', (part: Buffer) => (told += part.toString()));
+  assert.deepEqual(await once(held, 'close'), [1, null]);
+  assert.match(told, /0 of 2 pods gone, and no more for 1 s: last GET .*: it is still there$/m);
+  const child = run('0');
+  let text = '';
+  child.stdout.on('data', (part: Buffer) => (text += part.toString()));
+  child.stderr.on('data', (part: Buffer) => {
+    if (part.includes('0 of 2 pods gone')) child.kill('SIGTERM');
+  });
+  assert.deepEqual(await once(child, 'close'), [130, null]);
+  assert.match(text, /pods gone so far +0 /);
 });
 
 test('what the server refuses and flags that are none are told', () => {
