@@ -40,7 +40,7 @@ const GATHER_MS_MAX = 1_000;
 const EXPECTATION_LOOK_MS = 300_000;
 /** How long a service waits for nodes that its hints need, and those that are off for a look. */
 const NODES_LOOK_MS = 100;
-const ZONE = pathOf('metadata', 'labels', 'topology.kubernetes.io/zone');
+const ZONE = pathOf('topology.kubernetes.io/zone');
 const never = (): boolean => true;
 
 /** Pods on unknown nodes that one event tells of. */
@@ -111,7 +111,7 @@ export class EndpointsPart {
     this.#nodes = informers.subscribe(
       { path: '/api/v1/nodes' },
       {
-        onUpsert: (row, _isNew, bytes, start, end) => this.#setZone(row, bytes, start, end),
+        onUpsert: (row, _isNew, bytes, _start, _end, scan) => this.#setZone(row, bytes, scan),
         onDelete: () => {},
       },
     );
@@ -145,10 +145,10 @@ export class EndpointsPart {
     for (const key of this.#endpointsWrites.keys()) this.#workers.add(key);
   }
 
-  #setZone(row: number, bytes: Uint8Array, start: number, end: number): void {
-    const at = findPath(bytes, start, end, ZONE);
+  #setZone(row: number, bytes: Uint8Array, { labelsStart, labelsEnd }: ObjectScan): void {
+    const at = labelsStart < 0 ? -1 : findPath(bytes, labelsStart, labelsEnd, ZONE);
     if (at < 0) return this.#zoneOf.set(row, 0);
-    const id = this.#zones.insert(bytes, at + 1, skipValue(bytes, at, end) - 1);
+    const id = this.#zones.insert(bytes, at + 1, skipValue(bytes, at, labelsEnd) - 1);
     return this.#zoneOf.set(row, id + 1);
   }
 

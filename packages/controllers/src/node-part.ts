@@ -164,8 +164,8 @@ export class NodePart {
 
   #nodeHandler(): CollectionHandler {
     return {
-      onUpsert: (row, isNew, bytes, start, end) => {
-        if (!this.#scan.scan(bytes, start, end)) return;
+      onUpsert: (row, isNew, bytes, _start, _end, scan) => {
+        this.#scan.read(bytes, scan);
         if (isNew) {
           this.#ttl.nodeCame();
           const key = Buffer.from(this.#nodeInformer.keyOf(row));

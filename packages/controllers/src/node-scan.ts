@@ -31,7 +31,6 @@ import { TTL_ANNOTATION } from './node-ttl.ts';
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const quote = (text: string): Uint8Array => encode(`"${text}"`);
 
-const CONDITIONS = pathOf('conditions');
 const TAINTS = pathOf('taints');
 const SPEC_UNSCHEDULABLE = pathOf('unschedulable');
 const TYPE = encode('type');
@@ -90,25 +89,29 @@ export class NodeScan {
   /** Seconds of the annotation that tells how long to keep Secrets; -1 where it is no number. */
   ttl = -1;
 
-  readonly #object = new ObjectScan();
+  readonly #own = new ObjectScan();
   readonly #cursor = new MemberCursor();
 
   /** False where the bytes hold no object. */
   scan(bytes: Uint8Array, start: number, end: number): boolean {
+    if (!this.#own.scan(bytes, start, end)) return false;
+    this.read(bytes, this.#own);
+    return true;
+  }
+
+  /** Of an object that was scanned already. */
+  read(bytes: Uint8Array, object: ObjectScan): void {
     this.bits = 0;
     this.heartbeat = 0;
     this.ttl = -1;
     this.taintsStart = this.taintsEnd = 0;
     this.zoneStart = this.zoneEnd = this.regionStart = this.regionEnd = 0;
-    const object = this.#object;
-    if (!object.scan(bytes, start, end)) return false;
     if (object.labelsStart >= 0) this.#labels(bytes, object.labelsStart, object.labelsEnd);
     if (object.annotationsStart >= 0) {
       this.#annotations(bytes, object.annotationsStart, object.annotationsEnd);
     }
     if (object.specStart >= 0) this.#spec(bytes, object.specStart, object.specEnd);
-    if (object.statusStart >= 0) this.#conditions(bytes, object.statusStart, object.statusEnd);
-    return true;
+    this.#conditions(bytes, object.conditionsStart, object.statusEnd);
   }
 
   #labels(bytes: Uint8Array, start: number, end: number): void {
@@ -202,8 +205,7 @@ export class NodeScan {
     }
   }
 
-  #conditions(bytes: Uint8Array, start: number, end: number): void {
-    const list = findPath(bytes, start, end, CONDITIONS);
+  #conditions(bytes: Uint8Array, list: number, end: number): void {
     if (list < 0 || bytes[list] !== BRACKET) return;
     const cursor = this.#cursor;
     let at = list;

@@ -45,6 +45,7 @@ export class ObjectScan {
   statusEnd = -1;
   phaseStart = -1;
   phaseEnd = -1;
+  conditionsStart = -1;
 
   readonly #top = new MemberCursor();
   readonly #inner = new MemberCursor();
@@ -197,7 +198,9 @@ export class ObjectScan {
       return top.skip();
     }
     while (inner.next()) {
-      if (inner.keyEnd - inner.keyStart !== 5 || !inner.is(PHASE)) continue;
+      const length = inner.keyEnd - inner.keyStart;
+      if (length === 10 && inner.is(CONDITIONS)) this.conditionsStart = inner.valueStart;
+      if (length !== 5 || !inner.is(PHASE)) continue;
       this.phaseStart = inner.valueStart + 1;
       this.phaseEnd = inner.valueEnd - 1;
     }
@@ -227,7 +230,7 @@ export class ObjectScan {
     this.specStart = this.specEnd = this.statusStart = this.statusEnd = -1;
     this.nodeNameStart = this.nodeNameEnd = -1;
     this.schedulerNameStart = this.schedulerNameEnd = -1;
-    this.phaseStart = this.phaseEnd = -1;
+    this.phaseStart = this.phaseEnd = this.conditionsStart = -1;
   }
 }
 
@@ -257,3 +260,4 @@ const DELETION_GRACE = encoder.encode('deletionGracePeriodSeconds');
 const NODE_NAME = encoder.encode('nodeName');
 const SCHEDULER_NAME = encoder.encode('schedulerName');
 const PHASE = encoder.encode('phase');
+const CONDITIONS = encoder.encode('conditions');

@@ -76,14 +76,16 @@ export class AttachPart {
     this.#workers = new Workers(client.timers, WORKERS, (key) => this.#work(key), onError, queue);
     const add = (node: string): void => this.#workers.add(node);
     this.#placed = new PlacedClaims(pods, add);
-    const cache = (path: string, word: string, changed: (object: JsonObject) => void) =>
-      new ObjectCache(
+    const cache = (path: string, text: string, changed: (object: JsonObject) => void) => {
+      const word = Buffer.from(text);
+      return new ObjectCache(
         informers,
         path,
         (_key, after, before) => changed(after ?? before ?? {}),
         () => {},
         (object) => object.includes(word),
       );
+    };
     const claimChanged = (namespace: string, name: string): void => {
       for (const node of this.#placed.nodesOf(`${namespace}/${name}`)) add(node);
     };

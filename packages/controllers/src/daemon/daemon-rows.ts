@@ -3,6 +3,7 @@
  *
  *   names      KeyTable   name of a node <-> id
  *   class      Uint32     by id of the name: id of labels and taints + 1, 0 = there is no such node
+ *   nameOf     Uint32     by row of the nodes' informer: id of the name
  *   classes    KeyTable   JSON of [labels without the hostname, taints]
  *   target     Uint32     by row of the pods' informer: id of the name of its node + 1
  *
@@ -15,13 +16,20 @@ import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
+import { findPath, MemberCursor, pathOf, skipValue } from '@megaplane/machinery/scan';
 import { PodRevisions } from '../pod-revisions.ts';
 import type { SharedInformers } from '../shared-informers.ts';
 import { taintOf } from '../tolerations.ts';
 import type { DaemonNode } from './node-fit.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
+const HOSTNAME_KEY = Buffer.from(HOSTNAME);
+const NO_TAINTS = Buffer.from('[]');
+const COMMA = 0x2c;
+const BRACKET_OPEN = 0x5b;
+const BRACKET_CLOSE = 0x5d;
+const BRACE_OPEN = 0x7b;
+const BRACE_CLOSE = 0x7d;
 const TAINTS = pathOf('taints');
 const AFFINITY = pathOf(
   'affinity',
@@ -36,6 +44,9 @@ export class DaemonRows {
   readonly #revisions: PodRevisions;
   readonly #class = new Uint32Column();
   readonly #target = new Uint32Column();
+  readonly #nameOf = new Uint32Column();
+  readonly #labels = new MemberCursor();
+  #key: Buffer = Buffer.allocUnsafeSlow(1024);
 
   /** `changed` is called when a node is new, gone, or of another class. */
   constructor(informers: SharedInformers, random: Random, changed: () => void) {
@@ -45,8 +56,9 @@ export class DaemonRows {
     this.nodes = informers.subscribe(
       { path: '/api/v1/nodes' },
       {
-        onUpsert: (row, _isNew, bytes, _start, _end, scan) => {
-          const id = this.#nameId(this.nodes.keyOf(row));
+        onUpsert: (row, isNew, bytes, _start, _end, scan) => {
+          if (isNew) this.#nameOf.set(row, this.#nameId(this.nodes.keyOf(row)));
+          const id = this.#nameOf.get(row);
           const kind = this.#classOf(bytes as Buffer, scan) + 1;
           if (this.#class.get(id) === kind) return;
           this.#class.set(id, kind);
@@ -66,15 +78,35 @@ export class DaemonRows {
   }
 
   #classOf(bytes: Buffer, scan: ObjectScan): number {
-    const labels: JsonObject =
-      scan.labelsStart < 0
-        ? {}
-        : (JSON.parse(bytes.toString('utf8', scan.labelsStart, scan.labelsEnd)) as JsonObject);
-    delete labels[HOSTNAME];
-    const at = scan.specStart < 0 ? -1 : findPath(bytes, scan.specStart, scan.specEnd, TAINTS);
-    const taints = at < 0 ? '[]' : bytes.toString('utf8', at, skipValue(bytes, at, scan.specEnd));
-    const key = Buffer.from(`[${JSON.stringify(labels)},${taints}]`);
-    return this.#classes.insert(key, 0, key.length);
+    const { labelsStart, labelsEnd, specStart, specEnd } = scan;
+    const taints = specStart < 0 ? -1 : findPath(bytes, specStart, specEnd, TAINTS);
+    const taintsEnd = taints < 0 ? taints : skipValue(bytes, taints, specEnd);
+    const room = labelsEnd - labelsStart + taintsEnd - taints + 16;
+    if (room > this.#key.length) this.#key = Buffer.allocUnsafeSlow(2 * room);
+    const key = this.#key;
+    key[0] = BRACKET_OPEN;
+    key[1] = BRACE_OPEN;
+    let length = this.#copyLabels(bytes, labelsStart, labelsEnd);
+    key[length++] = BRACE_CLOSE;
+    key[length++] = COMMA;
+    if (taints < 0) length += NO_TAINTS.copy(key, length);
+    else length += bytes.copy(key, length, taints, taintsEnd);
+    key[length++] = BRACKET_CLOSE;
+    return this.#classes.insert(key, 0, length);
+  }
+
+  /** Copies all labels but the hostname behind what stands in the key; returns its length. */
+  #copyLabels(bytes: Buffer, start: number, end: number): number {
+    const key = this.#key;
+    const cursor = this.#labels;
+    let length = 2;
+    if (start < 0 || !cursor.open(bytes, start, end)) return length;
+    while (cursor.next()) {
+      if (cursor.is(HOSTNAME_KEY)) continue;
+      if (length > 2) key[length++] = COMMA;
+      length += bytes.copy(key, length, cursor.keyStart - 1, cursor.valueEnd);
+    }
+    return length;
   }
 
   /** Takes in a pod that a DaemonSet may own. */
