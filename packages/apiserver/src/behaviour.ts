@@ -22,6 +22,8 @@ export interface RuleContext {
 export interface Behaviour {
   /** What upstream does while it decodes: comes before defaults, and counts as the client's own. */
   readonly startCreate?: (object: JsonObject, context: RuleContext) => void;
+  /** A generateName is the name, with nothing behind it. */
+  readonly isNamedAsPrefix?: true;
   /** After defaults: what a new object starts as, by the server's own hand. */
   readonly prepareCreate?: (object: JsonObject, context: RuleContext) => void;
   /**

@@ -60,6 +60,7 @@ export function definePlainKinds(): void {
     prepareStatus: dropConfig,
   });
   defineBehaviour('limitranges', { startCreate: nameRange });
+  defineBehaviour('ipaddresses.networking.k8s.io', { isNamedAsPrefix: true });
   defineBehaviour('secrets', { startCreate: mergeStringData, prepareUpdate: mergeStringData });
   defineBehaviour('leases.coordination.k8s.io', {
     prepareCreate: dropElection,
@@ -159,7 +160,7 @@ function dropTopology(slice: JsonObject, previous: JsonObject | null): void {
 /** Ranges that nobody named are called by a uid. */
 function nameRange(range: JsonObject, { world }: RuleContext): void {
   const metadata = objectAt(range, 'metadata') ?? {};
-  if (stringAt(metadata, 'name') !== '') return;
+  if (stringAt(metadata, 'name') !== '' || stringAt(metadata, 'generateName') !== '') return;
   range['metadata'] = { name: world.edge.uuid(), ...metadata };
 }
 

@@ -17,7 +17,7 @@ import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import { PAUSED_BYTES_MIN, type Admitted } from './admission/admission.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
-import { endsObject } from './deletion.ts';
+import { endsObject, withMetadata } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
 import { dropGatedPodFields } from './pod-gates.ts';
@@ -180,7 +180,7 @@ function putNext(
 
 function updateMissing(context: WriteContext, update: Update): void {
   const { call, served } = context;
-  const { name, namespace } = call.info;
+  const { name } = call.info;
   const mayCreate = update.isApply === true || (update.isPut && served.resource.createdByPut);
   if (!mayCreate || update.subresource !== '') {
     call.fail(notFound(served.plural, name));
@@ -193,7 +193,7 @@ function updateMissing(context: WriteContext, update: Update): void {
   }
   const uid = sentUid(sent.value);
   if (uid !== '') {
-    const key = keyText(served, namespace, name);
+    const key = shownKey(context);
     call.fail(storageUidConflict(served.plural, name, key, uid, ''));
     return;
   }
@@ -202,22 +202,29 @@ function updateMissing(context: WriteContext, update: Update): void {
   createObject(context, { ...sent.value, metadata });
 }
 
+/** The key as refusals of the storage show it, which a dry run never gets to. */
+function shownKey({ call, served, isDryRun }: WriteContext): string {
+  const key = keyText(served, call.info.namespace, call.info.name);
+  return isDryRun ? key.replace(/^\/registry/, '') : key;
+}
+
 /**
  * Compares the revision and uid that the client sent with what is stored. Success says whether the
  * client named a revision, in which case it hears of conflicts instead of the server trying again.
  */
 function checkRevision(
-  { call, served }: WriteContext,
+  context: WriteContext,
   update: Update,
   sent: JsonObject,
   revision: number,
   previous: JsonObject,
 ): Result<boolean> {
-  const { name, namespace } = call.info;
+  const { call, served } = context;
+  const { name } = call.info;
   const uid = sentUid(sent);
   const ownUid = stringAt(previous, 'metadata', 'uid');
   if (uid !== '' && uid !== ownUid) {
-    const key = keyText(served, namespace, name);
+    const key = shownKey(context);
     // of a patch, validation says that the field is immutable
     if (update.isPut) return failed(storageUidConflict(served.plural, name, key, uid, ownUid));
   }
@@ -248,7 +255,7 @@ function nextObject(
   const { served } = context;
   const behaviour = behaviourOf(served);
   const isBare = subresource === 'status' && keepsMetadata(served);
-  const metadata = updateMetadata(isBare ? previous : sent, previous);
+  const metadata = updateMetadata(isBare ? bareMetadata(served, sent, previous) : sent, previous);
   let next: JsonObject;
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
@@ -264,6 +271,16 @@ function nextObject(
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
   const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
   admitNext(context, write, next, previous, done);
+}
+
+const FLOWS = 'flowcontrol.apiserver.k8s.io';
+
+/** Upstream's reset of metadata forgets one field of it, which validation then refuses. */
+function bareMetadata(served: Served, sent: JsonObject, previous: JsonObject): JsonObject {
+  const seconds = objectAt(sent, 'metadata')?.['deletionGracePeriodSeconds'];
+  const isWhole = served.custom !== null || served.resource.group === FLOWS;
+  if (isWhole || seconds === undefined) return previous;
+  return withMetadata(previous, { deletionGracePeriodSeconds: seconds });
 }
 
 /** What a patch left alone is shared with the stored object, which may not have all defaults. */

@@ -18,7 +18,13 @@ export function defineWorkloads(): void {
   defineBehaviour('jobs.batch', {
     deletion: ORPHANING_DELETION,
     startCreate: (job) => {
-      if (Object.keys(objectAt(job, 'metadata', 'labels') ?? {}).length === 0) unlabelled.add(job);
+      const metadata = objectAt(job, 'metadata') ?? {};
+      if (Object.keys(objectAt(metadata, 'labels') ?? {}).length > 0) return;
+      if (stringAt(metadata, 'name') !== '') unlabelled.add(job);
+      // what has no name yet is copied before more comes to the labels of its template
+      const labels = objectAt(job, 'spec', 'template', 'metadata', 'labels');
+      if (stringAt(metadata, 'name') !== '' || labels === undefined) return;
+      job['metadata'] = { ...metadata, labels: { ...labels } };
     },
     prepareCreate: selectOwnPods,
     deleteWarning: JOB_WARNING,

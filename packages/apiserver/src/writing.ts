@@ -21,7 +21,7 @@ import {
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission/admission.ts';
 import { answerForm } from './answer-form.ts';
-import { behaviourOf, claimFor, type RuleContext } from './behaviour.ts';
+import { behaviourOf, claimFor, type Behaviour, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored } from './conversion.ts';
 import { formStored, keptForm } from './custom/custom-objects.ts';
@@ -265,7 +265,7 @@ function prepareNew(
       done(failed(refusal));
       return;
     }
-    if (isGenerated) nameObject(object, world);
+    if (isGenerated) nameObject(object, world, behaviour);
     dropGatedPodFields(served, object, null);
     behaviour.prepareCreate?.(object, context);
     const early = behaviour.preflight?.(object, null, context) ?? null;
@@ -307,11 +307,13 @@ function judgeNew(
  * Names an object after its generateName, once mutating admission is through: until then upstream's
  * objects have no name (rest.BeforeCreate).
  */
-function nameObject(object: JsonObject, world: World): void {
+function nameObject(object: JsonObject, world: World, { isNamedAsPrefix }: Behaviour): void {
   const { managedFields, ...rest } = objectAt(object, 'metadata') ?? {};
   const base = stringAt(rest, 'generateName');
   if (base === '' || stringAt(rest, 'name') !== '') return;
-  const metadata: JsonObject = { name: generatedName(base, (n) => world.edge.below(n)), ...rest };
+  const below = (n: number): number => world.edge.below(n);
+  const name = isNamedAsPrefix === true ? base : generatedName(base, below);
+  const metadata: JsonObject = { name, ...rest };
   // who owns its fields comes first at rest
   object['metadata'] = managedFields === undefined ? metadata : { managedFields, ...metadata };
 }

@@ -35,12 +35,13 @@ const VERSION_PRIORITY_MAX = 1_000;
 
 function checkApiService(found: Findings, apiService: JsonObject): void {
   const spec = objectAt(apiService, 'spec') ?? {};
-  const name = stringAt(apiService, 'metadata', 'name');
   const [group, version] = [stringAt(spec, 'group'), stringAt(spec, 'version')];
   const wanted = `${version}.${group}`;
-  if (pathSegmentErrors(name).length === 0 && name !== wanted) {
+  for (const field of ['generateName', 'name']) {
+    const name = stringAt(apiService, 'metadata', field);
+    if (name === '' || pathSegmentErrors(name).length > 0 || name === wanted) continue;
     const text = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
-    found.push(invalidValue('metadata.name', name, text));
+    found.push(invalidValue(`metadata.${field}`, name, text));
   }
   if (group !== '') invalidEach(found, 'spec.group', group, dnsSubdomainErrors(group));
   else if (version !== 'v1') {

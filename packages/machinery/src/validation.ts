@@ -114,6 +114,16 @@ const LOOKS: Readonly<Record<string, MetadataLooks>> = {
   limitranges: WHOLE,
   persistentvolumes: ['whole', 'whole'],
   'poddisruptionbudgets.policy': NONE,
+  'apiservices.apiregistration.k8s.io': CHANGE_WHOLE,
+};
+/** The same of subresources. */
+const SUBRESOURCE_LOOKS: Readonly<Record<string, MetadataLooks>> = {
+  'cronjobs.batch/status': NONE,
+  'poddisruptionbudgets.policy/status': NONE,
+  'volumeattachments.storage.k8s.io/status': NONE,
+  'validatingadmissionpolicies.admissionregistration.k8s.io/status': NONE,
+  'certificatesigningrequests.certificates.k8s.io/status': WHOLE_CHANGE,
+  'certificatesigningrequests.certificates.k8s.io/approval': WHOLE_CHANGE,
 };
 export type RuleTable = Readonly<Record<string, KindRules>>;
 
@@ -177,8 +187,15 @@ export function validateUpdate(
   // Twice for all kinds, once or more by the kind itself.
   checkMetadata(found, nextMetadata, resource.namespaced, SEGMENT_NAME, false);
   checkMetadataUpdate(found, nextMetadata, previousMetadata, false);
+  const asWhole = (): void => {
+    const nameRule = rules.name ?? SUBDOMAIN_NAME;
+    checkMetadata(found, nextMetadata, resource.namespaced, nameRule, isCore);
+  };
   if (subresource !== '') {
-    asChange();
+    for (const look of SUBRESOURCE_LOOKS[`${resource.storage.name}/${subresource}`] ?? CHANGE) {
+      if (look === 'change') asChange();
+      else asWhole();
+    }
     rules.subresources?.[subresource]?.(found, next, previous);
     return found;
   }
@@ -191,7 +208,7 @@ export function validateUpdate(
     if (look === 'change') asChange();
     if (look === 'kept') change?.(found, next, previous);
     if (look !== 'whole') continue;
-    checkMetadata(found, nextMetadata, resource.namespaced, rules.name ?? SUBDOMAIN_NAME, isCore);
+    asWhole();
     judge?.(found, next);
   }
   if (!looks.includes('whole')) judge?.(found, next);

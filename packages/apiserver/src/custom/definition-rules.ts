@@ -24,7 +24,8 @@ export function defineDefinitions(): void {
     },
     terminate: (object, _, nowMs) => {
       if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
-        return finalizersOf(object).length === 0 ? null : object;
+        if (finalizersOf(object).length === 0) return null;
+        return withMetadata(object, { deletionGracePeriodSeconds: 0 });
       }
       const finalizers = [...new Set([...finalizersOf(object), CLEANUP_FINALIZER])];
       const marked = withMetadata(object, { deletionTimestamp: timestamp(nowMs), finalizers });

@@ -223,6 +223,8 @@ test('the end of a definition deletes its objects and waits for their finalizers
   rig.settle();
   const ending = read(rig.ask('GET', path));
   assert.match(condition(ending, 'Terminating'), /^True InstanceDeletionInProgress/);
+  const again = JSON.parse(rig.ask('DELETE', path).text) as { metadata: Record<string, unknown> };
+  assert.equal(again.metadata['deletionGracePeriodSeconds'], 0);
   assert.equal(rig.ask('GET', `${WIDGETS}/w`).status, 404);
   const created = rig.ask('POST', WIDGETS, WIDGET);
   const applied = rig.ask('PATCH', `${WIDGETS}/w?fieldManager=m`, WIDGET, {

@@ -11,8 +11,6 @@ const STATUS: FieldPath = ['f:status'];
 const SPEC: FieldPath = ['f:spec'];
 const METADATA: FieldPath = ['f:metadata'];
 
-const DEFINITIONS = 'customresourcedefinitions.apiextensions.k8s.io';
-
 /** Kinds whose status is written without any metadata. */
 const BARE_STATUS: ReadonlySet<string> = new Set([
   'validatingadmissionpolicies.admissionregistration.k8s.io',
@@ -26,17 +24,12 @@ const BARE_STATUS: ReadonlySet<string> = new Set([
   'podgroups.scheduling.k8s.io',
   'volumeattachments.storage.k8s.io',
   'storageversionmigrations.storagemigration.k8s.io',
-  DEFINITIONS,
   'apiservices.apiregistration.k8s.io',
 ]);
 
-/**
- * Whether an update of the status leaves the metadata as it is. Upstream means to do the same with
- * definitions, and gives them their own new metadata back.
- */
+/** Whether an update of the status leaves the metadata as it is. */
 export function keepsMetadata({ custom, resource }: Served): boolean {
-  const { name } = resource.storage;
-  return custom !== null || (BARE_STATUS.has(name) && name !== DEFINITIONS);
+  return custom !== null || BARE_STATUS.has(resource.storage.name);
 }
 
 /** What single kinds have beyond the rule. */
