@@ -1,6 +1,7 @@
 /** Keeps the machine told of what the API server holds: one informer per kind. */
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
+import { NodeNews } from './node-news.ts';
 import type { KubeObject, NodeObject, OwnerObject } from './objects.ts';
 import type { ObjectWrite } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
@@ -181,8 +182,10 @@ export class ClusterFeeds {
 
   #addNodes(): void {
     const { core, keepsNodes, nowMs, onChange } = this.#options;
+    const news = new NodeNews();
     const informer = this.#add('/api/v1/nodes', {
-      onUpsert: (_id, _isNew, bytes, start, end) => {
+      onUpsert: (id, isNew, bytes, start, end) => {
+        if (!keepsNodes && !news.isNews(id, isNew, bytes, start, end)) return;
         const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
         core.nodeSeen(node, nowMs());
         if (keepsNodes) core.objects.set('Node', node);
