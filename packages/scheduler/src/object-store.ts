@@ -33,6 +33,8 @@ function inner(kinds: Map<string, ByKey>, kind: string): ByKey {
 export class ObjectStore {
   readonly #kinds = new Map<string, ByKey>();
   readonly #assumed = new Map<string, ByKey>();
+  /** What the server made of our writes, until its watch shows as much. */
+  readonly #answers = new Map<string, ByKey>();
   readonly #versions = new Map<string, number>();
   readonly #spaces = new Map<string, Spaces>();
   /** Keys of the last changes, of kinds that somebody follows. */
@@ -64,6 +66,10 @@ export class ObjectStore {
     const key = keyOf(object);
     this.#changed(kind, key);
     inner(this.#kinds, kind).set(key, object);
+    const answer = this.#answers.get(kind)?.get(key);
+    if (answer !== undefined && versionOf(answer) <= versionOf(object)) {
+      this.#answers.get(kind)?.delete(key);
+    }
     const assumed = this.#assumed.get(kind)?.get(key);
     if (assumed === undefined || versionOf(assumed) >= versionOf(object)) return;
     this.#assumed.get(kind)?.delete(key);
@@ -72,6 +78,7 @@ export class ObjectStore {
   delete(kind: string, key: string): void {
     const wasKnown = this.#kinds.get(kind)?.delete(key) === true;
     const wasAssumed = this.#assumed.get(kind)?.delete(key) === true;
+    this.#answers.get(kind)?.delete(key);
     if (wasKnown || wasAssumed) this.#changed(kind, key);
   }
 
@@ -82,6 +89,17 @@ export class ObjectStore {
     if (known !== undefined && versionOf(known) > versionOf(object)) return;
     this.#changed(kind, key);
     inner(this.#assumed, kind).set(key, object);
+  }
+
+  /** The server's answer to a write of ours: shown until its watch shows a newer version. */
+  written(kind: string, object: KubeObject): void {
+    this.assume(kind, object);
+    inner(this.#answers, kind).set(keyOf(object), object);
+  }
+
+  /** An object as the server has it, whatever is promised of it: what a write starts from. */
+  told(kind: string, key: string): KubeObject | undefined {
+    return this.#answers.get(kind)?.get(key) ?? this.#kinds.get(kind)?.get(key);
   }
 
   /** Shows again what the server said last. */

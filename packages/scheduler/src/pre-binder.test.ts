@@ -104,6 +104,19 @@ test('an object that was changed by somebody else is read and changed again', as
   assert.ok('status' in (bench.core.objects.object('ResourceClaim', 'd/c') as object));
 });
 
+test('what others see as promised is written all the same, once', async () => {
+  const bench = new Bench();
+  const claim = { metadata: { name: 'c', namespace: 'd', resourceVersion: '1' } };
+  bench.core.objectSeen('ResourceClaim', claim, 0);
+  const once: ObjectWrite = {
+    ...write,
+    change: (object) => ('status' in object ? null : { ...object, status: { done: true } }),
+  };
+  const assumed = [{ ...claim, kind: 'ResourceClaim', status: { done: true } }];
+  const lines = await bench.run({ assumed, writes: [once, once] });
+  assert.deepEqual(lines, [`PUT ${PATH}/status 200`, 'ready']);
+});
+
 test('a write that is refused ends the try, with the plugin that wanted it', async () => {
   const bench = new Bench();
   bench.answers = [200, 403];

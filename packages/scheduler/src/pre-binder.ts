@@ -114,7 +114,7 @@ export class PreBinder {
   async #write(write: ObjectWrite): Promise<string> {
     const { core, client } = this.#options;
     if (write.action !== undefined) return this.#act(write, write.action);
-    let object = core.objects.object(write.kind, write.key) as JsonObject | undefined;
+    let object = core.objects.told(write.kind, write.key) as JsonObject | undefined;
     for (let tries = 0; tries < CONFLICTS_MAX; tries++) {
       if (object === undefined) {
         const found = await client.request({ method: 'GET', path: write.path });

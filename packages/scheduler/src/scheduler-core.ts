@@ -180,7 +180,7 @@ export class SchedulerCore {
   /** The API server took an object that we wrote; the watch will show it later. */
   objectWritten(kind: string, object: KubeObject): void {
     // Of pods only what tables hold is known.
-    if (kind !== 'Pod') this.objects.assume(kind, object);
+    if (kind !== 'Pod') this.objects.written(kind, object);
   }
 
   objectGone(kind: string, key: string, nowMs: number): void {
