@@ -52,6 +52,21 @@ export const KINDS: Readonly<
   quota: kind(CORE, 'resourcequotas', 'ResourceQuota'),
 };
 
+/** How Jobs take failures and successes, beside the plain way. */
+const JOB_POLICIES: readonly JsonObject[] = [
+  {},
+  { completionMode: 'Indexed', backoffLimitPerIndex: 1_000 },
+  { completionMode: 'Indexed', successPolicy: { rules: [{ succeededCount: 1 }] } },
+  {
+    podReplacementPolicy: 'Failed',
+    podFailurePolicy: {
+      rules: [
+        { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+      ],
+    },
+  },
+];
+
 export class SimulatedUsers {
   readonly #cluster: ClusterSimulation;
   readonly #fleet: SimulatedFleet;
@@ -170,6 +185,7 @@ export class SimulatedUsers {
     const path = pathOf(KINDS.job, namespace);
     const containers = [{ name: 'c', image: 'img:0' }];
     const spec = {
+      ...JOB_POLICIES[this.#below(JOB_POLICIES.length)],
       completions: 1 + this.#below(5),
       parallelism: 1 + this.#below(3),
       backoffLimit: 1_000,

@@ -176,3 +176,49 @@ test('ten minutes of 429 for all writes are waited out, and then all is made', a
   }
   assert.equal(api.all('/api/v1/pods').length, 4 + 2 + 2);
 });
+
+/** Every pod that runs fails at once. */
+async function failAll(api: CountingApi): Promise<void> {
+  for (const pod of api.all('/api/v1/pods')) {
+    if (stringAt(pod, 'status', 'phase') === 'Failed') continue;
+    const name = stringAt(pod, 'metadata', 'name');
+    const state = { terminated: { exitCode: 7, finishedAt: nowOf(api) } };
+    const status = { phase: 'Failed', containerStatuses: [{ name: 'c', state }] };
+    const contentType = 'application/merge-patch+json';
+    const path = `${PODS}/${name}/status`;
+    await api.request({ method: 'PATCH', path, contentType, body: { status } });
+  }
+}
+
+function nowOf(api: CountingApi): string {
+  return new Date(api.timers.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+test('Jobs whose pods always fail make others ever more seldom, by any policy', async () => {
+  const rules = [{ action: 'Ignore', onExitCodes: { operator: 'In', values: [7] } }];
+  const indexed = { completionMode: 'Indexed', backoffLimitPerIndex: 1_000 };
+  const policies: readonly JsonObject[] = [
+    {},
+    { completionMode: 'Indexed' },
+    indexed,
+    { podFailurePolicy: { rules }, podReplacementPolicy: 'Failed' },
+    { ...indexed, podFailurePolicy: { rules }, podReplacementPolicy: 'Failed' },
+  ];
+  for (const policy of policies) {
+    const api = await started();
+    const containers = [{ name: 'c', image: 'i' }];
+    const template = { spec: { restartPolicy: 'Never', containers } };
+    const spec = { completions: 1, parallelism: 1, backoffLimit: 1_000, template, ...policy };
+    const path = '/apis/batch/v1/namespaces/default/jobs';
+    const metadata = { name: 'job' };
+    await post(api, path, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec });
+    api.reset();
+    for (let i = 0; i < 10 * 30; i++) {
+      await api.advance(2_000);
+      await failAll(api);
+    }
+    const made = api.counts.map((counts) => counts?.get(`POST ${PODS}`) ?? 0);
+    const sum = made.reduce((all, one) => all + one, 0);
+    assert(sum >= 4 && sum <= 7, `${JSON.stringify(policy)}: pods by minute ${made.join()}`);
+  }
+});
