@@ -77,6 +77,8 @@ export class Scope {
 
   /** Watches of everything, and of the object of this name. */
   countFor(name: string): number {
+    // a name that was cut from a path is hashed for each look
+    if (this.#named === 0) return this.size;
     const found = this.#byName.get(name);
     const own = found === undefined ? 0 : found instanceof Set ? found.size : 1;
     return this.size - this.#named + own;
