@@ -80,6 +80,20 @@ export class EmbeddedStorage implements Storage {
   }
 
   page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome {
+    return this.#walk(start, end, revision, fill, visit);
+  }
+
+  keys(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome {
+    return this.#walk(start, end, revision, fillKey, visit);
+  }
+
+  #walk(
+    start: Buffer,
+    end: Buffer,
+    revision: number,
+    fillRow: (store: RevisionedStore, ref: number, row: Row) => void,
+    visit: (row: Row) => boolean,
+  ): PageOutcome {
     const store = this.#store;
     const page = this.#page;
     const row = this.#row;
@@ -94,7 +108,7 @@ export class EmbeddedStorage implements Storage {
       // a revision that has not happened yet was waited for before; now it can only be compacted
       if (outcome < 0) return 'compacted';
       for (let index = 0; index < page.length; index++) {
-        fill(store, page.refs[index]!, row);
+        fillRow(store, page.refs[index]!, row);
         if (!visit(row)) return 'stopped';
       }
       if (!page.more) return 'end';
@@ -228,17 +242,48 @@ class EmbeddedWatch implements StorageWatch {
   }
 }
 
-function fill(store: RevisionedStore, ref: number, row: Row): void {
-  const bytes = store.record(ref);
-  row.key = bytes;
-  row.bytes = bytes;
+/**
+ * Values that the store keeps packed are written out here, one behind the other: those of the last
+ * rows that were filled stay, and all of them stay near the processor.
+ */
+const UNPACKED_BYTES: number = 192 * 1024;
+/** A larger value has memory of its own. */
+const SHARED_BYTES_MAX: number = 32 * 1024;
+const unpacked: Buffer = Buffer.allocUnsafeSlow(UNPACKED_BYTES);
+let unpackedEnd = 0;
+
+function fillKey(store: RevisionedStore, ref: number, row: Row): void {
+  row.key = store.record(ref);
   row.keyStart = store.keyAt(ref);
   row.keyEnd = store.keyTo(ref);
-  row.start = store.valueAt(ref);
-  row.end = store.valueTo(ref);
   row.modRevision = store.modRevision(ref);
   row.createRevision = store.createRevision(ref);
-  if (bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(store, row);
+}
+
+function fill(store: RevisionedStore, ref: number, row: Row): void {
+  fillKey(store, ref, row);
+  const size = store.unpackedSize(ref);
+  if (size > 0) {
+    fillPacked(store, ref, row, size);
+  } else {
+    row.bytes = row.key;
+    row.start = store.valueAt(ref);
+    row.end = store.valueTo(ref);
+  }
+  if (row.bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(store, row);
+}
+
+function fillPacked(store: RevisionedStore, ref: number, row: Row, size: number): void {
+  if (size > SHARED_BYTES_MAX) {
+    row.bytes = Buffer.allocUnsafeSlow(size);
+    row.start = 0;
+  } else {
+    if (unpackedEnd + size > UNPACKED_BYTES) unpackedEnd = 0;
+    row.bytes = unpacked;
+    row.start = unpackedEnd;
+    unpackedEnd += size;
+  }
+  row.end = store.unpack(ref, row.bytes, row.start);
 }
 
 const recent = new WeakMap<RevisionedStore, RecentDefinitions>();

@@ -55,6 +55,8 @@ const FIELD_WAYS: ReadonlyMap<string, number> = new Map([
 const scans = [new ObjectScan(), new ObjectScan()] as const;
 const scannedBytes: (Buffer | null)[] = [null, null];
 const scannedStart = new Float64Array(2);
+/** Values that were packed lie at places that are used again, their keys do not. */
+const scannedKeyStart = new Float64Array(2);
 const scannedRevision = new Float64Array(2);
 let nextScan = 0;
 
@@ -64,6 +66,7 @@ function scanOf(row: Row): ObjectScan {
     if (
       scannedRevision[index] === row.modRevision &&
       scannedStart[index] === row.start &&
+      scannedKeyStart[index] === row.keyStart &&
       scannedBytes[index] === row.bytes
     ) {
       return scans[index]!;
@@ -73,6 +76,7 @@ function scanOf(row: Row): ObjectScan {
   nextScan = 1 - nextScan;
   scannedBytes[index] = row.bytes;
   scannedStart[index] = row.start;
+  scannedKeyStart[index] = row.keyStart;
   scannedRevision[index] = row.modRevision;
   const scan = scans[index]!;
   scan.scan(row.bytes, row.start, row.end);
@@ -107,11 +111,14 @@ export function shardHashOf(row: Row, field: ShardField): ShardHash {
 
 /** Which rows a list shows. */
 export interface RowTest {
+  /** Objects are looked at, not only their keys and revisions. */
+  readonly needsValues: boolean;
   matches(row: Row): boolean;
 }
 
 /** What has not changed since a revision, and what was not there then. */
 export class UnchangedSince implements RowTest {
+  readonly needsValues: boolean = false;
   readonly #revision: number;
 
   constructor(revision: number) {
@@ -127,6 +134,7 @@ export class UnchangedSince implements RowTest {
 export class Filter implements RowTest {
   /** Nothing is filtered out. */
   readonly isEverything: boolean;
+  readonly needsValues: boolean;
   /** Neither labels nor fields select: what upstream counts remaining items by. */
   readonly isUnselected: boolean;
   /** The part of all hashes that passes, or null. */
@@ -159,6 +167,7 @@ export class Filter implements RowTest {
     this.#ways = fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED);
     this.isUnselected = !hasLabels && fields.requirements.length === 0;
     this.isEverything = this.isUnselected && shard === null;
+    this.needsValues = !this.isEverything;
     this.shard = shard;
     this.labels = selector;
     this.name = pinnedField(fields, 'metadata.name') ?? '';

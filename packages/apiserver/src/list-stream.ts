@@ -11,7 +11,7 @@ import type { RowTest } from './filter.ts';
 import { keyAfter, type KeyRange } from './served.ts';
 import { Sink } from './sink.ts';
 import type { RowSource } from './index/row-source.ts';
-import type { Row } from './storage.ts';
+import type { PageOutcome, Row } from './storage.ts';
 import { UnreadableValue } from './unreadable.ts';
 import type { WatchCounts } from './watch/watch-counts.ts';
 
@@ -209,7 +209,7 @@ export class PageSearch {
   step(): PageEnd | null {
     let rows = 0;
     let hasMore = false;
-    const outcome = this.#source.page(this.#next, this.#end, this.#revision, (row) => {
+    const visit = (row: Row): boolean => {
       rows++;
       if (this.#count === this.#limit) {
         hasMore = true;
@@ -223,13 +223,22 @@ export class PageSearch {
       if (rows < ROWS_PER_TURN_MAX) return true;
       this.#next = keyAfter(keyOfRow(row));
       return false;
-    });
+    };
+    const outcome = this.#read(visit);
     const start = this.#first ?? this.#end;
     if (outcome === 'compacted') return { start, end: this.#end, lastKey: null, outcome };
     if (hasMore && this.#last !== null) {
       return { start, end: keyAfter(this.#last), lastKey: this.#last, outcome: 'found' };
     }
     return outcome === 'end' ? { start, end: this.#end, lastKey: null, outcome: 'found' } : null;
+  }
+
+  #read(visit: (row: Row) => boolean): PageOutcome {
+    const source = this.#source;
+    if (!this.#filter.needsValues && source.keys !== undefined) {
+      return source.keys(this.#next, this.#end, this.#revision, visit);
+    }
+    return source.page(this.#next, this.#end, this.#revision, visit);
   }
 }
 

@@ -4,7 +4,15 @@ import { findStorage } from '@megaplane/machinery/kinds';
 import type { Durability, PrefixPolicy, StorageOptions } from '@megaplane/store/contract';
 import { TEMPLATES_PREFIX } from './managed/template-keeper.ts';
 
+/** What did not change for so long is packed: a write is often followed by others. */
+const PACK_AFTER_MS = 10_000;
+
+/** Renewed each ten seconds or more often: what was packed sooner would be packed for nothing. */
+const RENEWED = 'leases.coordination.k8s.io';
+const PACK_RENEWED_AFTER_MS = 60_000;
+
 interface Policy {
+  packAfterMs?: number;
   durability?: Durability;
   historyBytesMax?: number;
   historyBytesMin?: number;
@@ -66,11 +74,13 @@ export function storagePolicy(
     const isChosen = chosen?.historyBytesMax !== undefined;
     policies.set(prefix, isChosen ? chosen : { ...limit, ...chosen });
   }
+  const renewed = prefixOf('--history-limit', RENEWED);
+  policies.set(renewed, { ...policies.get(renewed), packAfterMs: PACK_RENEWED_AFTER_MS });
   // an object that outlives a crash needs the templates that it names
   const strongest = strongestOf([...policies.values()], durability);
   if (strongest !== durability) policies.set(TEMPLATES_PREFIX, { durability: strongest });
   const prefixes: PrefixPolicy[] = [...policies].map(([prefix, policy]) => ({ prefix, ...policy }));
-  return { dataDir, durability, prefixes, historyBytesMax };
+  return { dataDir, durability, prefixes, historyBytesMax, packAfterMs: PACK_AFTER_MS };
 }
 
 function strongestOf(policies: readonly Policy[], durability: Durability): Durability {

@@ -14,7 +14,8 @@
 
 /**
  * One stored object, filled in by the storage. The bytes belong to the storage and are valid until
- * the next write or the end of the turn, whichever is first; a reader that keeps them copies them.
+ * the next write, the end of the turn, or until some other rows were filled (those of a change and
+ * the state before it stay beside each other); a reader that keeps them copies them.
  */
 export interface Row {
   key: Buffer;
@@ -134,6 +135,9 @@ export interface Storage {
    * until `visit` returns false. The row is the storage's own and is reused between visits.
    */
   page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
+
+  /** `page`, but rows may lack their values. Absent where that costs no less. */
+  keys?(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
 
   /** How many objects there are in `[start, end)` now; O(log n). */
   count(start: Buffer, end: Buffer): number;

@@ -21,6 +21,7 @@
  * granules: the upper bits name the arena, the lower GRANULE_BITS the place in it; 2^32 of them
  * address 64 GiB. A record larger than an arena gets a span of neighbouring arena numbers.
  */
+import { unpackValue } from './packing.ts';
 
 export const ARENA_BITS = 22;
 export const ARENA_BYTES: number = 1 << ARENA_BITS;
@@ -30,6 +31,8 @@ export const HEADER_BYTES = 40;
 export const FLAG_TOMBSTONE = 1;
 export const FLAG_LEASE = 2;
 export const FLAG_GARBAGE = 4;
+/** The value is written as `packing.ts` says; in memory only, the log never has it. */
+export const FLAG_PACKED = 8;
 export const KEY_BYTES_MAX = 0xffffff;
 /**
  * Arenas are cut from blocks of shared memory. Memory that is not shared counts as pressure: the
@@ -96,6 +99,10 @@ export class Arenas {
   readonly closed: number[] = [];
   /** Bytes of records of each class that are not garbage. */
   readonly classBytes: Float64Array = new Float64Array(CLASSES_MAX);
+  /** What those of them take less because they are packed. */
+  readonly classSaved: Float64Array = new Float64Array(CLASSES_MAX);
+  /** Whether the arena has records that nobody has tried to pack. */
+  readonly isFresh: boolean[] = [false];
   readonly #freeNumbers: number[] = [];
   readonly #blocks: Set<Block> = new Set();
   /** Blocks with a free place; the one to take from last. */
@@ -129,6 +136,7 @@ export class Arenas {
   #isWarming = false;
   #allocatedBytes = 0;
   #liveBytes = 0;
+  #savedBytes = 0;
 
   /** Bytes of all arenas in use. */
   get allocatedBytes(): number {
@@ -145,6 +153,11 @@ export class Arenas {
   /** Bytes of records that are not garbage. */
   get liveBytes(): number {
     return this.#liveBytes;
+  }
+
+  /** The same as if none of them was packed: what a snapshot takes. */
+  get rawBytes(): number {
+    return this.#liveBytes + this.#savedBytes;
   }
 
   /** Bytes that a record takes, headers and padding included. */
@@ -191,6 +204,7 @@ export class Arenas {
     this.classOf[arena] = stream % CLASSES_MAX;
     this.lastRevision[arena] = 0;
     this.span[arena] = span;
+    this.isFresh[arena] = stream < CLASSES_MAX;
     this.#allocatedBytes += span * ARENA_BYTES;
     if (this.open[stream] !== 0) {
       this.closed.push(this.open[stream]!);
@@ -247,6 +261,12 @@ export class Arenas {
     this.live[arena]! += size;
     this.classBytes[this.classOf[arena]!]! += size;
     this.#liveBytes += size;
+  }
+
+  /** So many bytes less than a record would take, or took, unpacked. */
+  save(klass: number, bytes: number): void {
+    this.classSaved[klass]! += bytes;
+    this.#savedBytes += bytes;
   }
 
   /** Reserved arenas without a record are as free as any others. */
@@ -354,6 +374,7 @@ export class Arenas {
     this.classOf.push(0);
     this.lastRevision.push(0);
     this.span.push(0);
+    this.isFresh.push(false);
     this.#blockOf.push(null);
   }
 
@@ -398,6 +419,7 @@ export class Arenas {
     words[at + 9]! |= FLAG_GARBAGE << 24;
     const size = this.size(ref);
     this.#keep(arena, -size);
+    if (this.isPacked(ref)) this.save(this.classOf[arena]!, size - this.rawSize(ref));
     return this.live[arena] === 0;
   }
 
@@ -470,6 +492,30 @@ export class Arenas {
   isTombstone(ref: number): boolean {
     const last = this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 9]!;
     return (last & (FLAG_TOMBSTONE << 24)) !== 0;
+  }
+
+  isPacked(ref: number): boolean {
+    const last = this.words[ref >>> GRANULE_BITS]![((ref & GRANULE_MASK) << 2) + 9]!;
+    return (last & (FLAG_PACKED << 24)) !== 0;
+  }
+
+  /** Size of the value as it was put, where it is packed; else 0. */
+  unpackedSize(ref: number): number {
+    if (!this.isPacked(ref)) return 0;
+    return this.words[ref >>> GRANULE_BITS]![this.valueAt(ref) >> 2]!;
+  }
+
+  /** Writes a packed value into `out`; returns where it ends. */
+  unpack(ref: number, out: Buffer, at: number): number {
+    const from = this.valueAt(ref);
+    return unpackValue(this.buffer(ref), from, from + this.valueSize(ref), out, at);
+  }
+
+  /** Bytes that the record would take unpacked: as budgets count it. */
+  rawSize(ref: number): number {
+    if (!this.isPacked(ref)) return this.size(ref);
+    const hasLease = (this.flags(ref) & FLAG_LEASE) !== 0;
+    return Arenas.sizeOf(this.keySize(ref), this.unpackedSize(ref), hasLease);
   }
 
   /** Offset of the key in `buffer(ref)`. */

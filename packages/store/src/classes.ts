@@ -19,6 +19,8 @@ export interface KeyClass {
   readonly durability: Durability;
   /** Bytes of history that are kept: by the policy, and by what is alive where that counts. */
   readonly historyBytesMax: number;
+  /** What was not replaced for so long may be packed. */
+  readonly packAfterMs: number;
   readonly events: EventLog;
   readonly liveness: Liveness;
   /** Reads below fail; the larger of the global compaction and this class's own cut. */
@@ -29,7 +31,7 @@ export interface KeyClass {
   clearedPosition: number;
   /** Events before this position were shown to watchers. */
   publishedPosition: number;
-  /** Bytes of superseded records and tombstones that are still kept. */
+  /** Bytes of superseded records and tombstones that are still kept, as if none was packed. */
   historyBytes: number;
   /** Pairs of (arena, offset): where bytes begin that the log has not taken yet. */
   readonly unlogged: number[];
@@ -67,9 +69,11 @@ export class KeyClasses {
       durability: isLogged ? (policy.durability ?? options.durability) : 'none',
       get historyBytesMax() {
         const { historyBytesMax: most = Infinity, historyBytesMin: least = most } = policy;
-        const alive = arenas.classBytes[number]! - this.historyBytes;
+        const raw = arenas.classBytes[number]! + arenas.classSaved[number]!;
+        const alive = raw - this.historyBytes;
         return Math.min(most, Math.max(least, alive * HISTORY_SHARE));
       },
+      packAfterMs: policy.packAfterMs ?? options.packAfterMs ?? Infinity,
       events: new EventLog(arenas),
       liveness: new Liveness(keys, (a, b) => keys.compareIds(a, b)),
       boundary: 0,

@@ -55,6 +55,8 @@ export interface PrefixPolicy {
   readonly historyBytesMax?: number;
   /** If given: kept is half of what is alive, from here to `historyBytesMax`. */
   readonly historyBytesMin?: number;
+  /** Values that rest for so long may be packed, see `unpackedSize`. Default as for all others. */
+  readonly packAfterMs?: number;
 }
 
 export interface StorageOptions {
@@ -65,6 +67,8 @@ export interface StorageOptions {
   readonly prefixes: readonly PrefixPolicy[];
   /** History bytes of keys under no listed prefix. Default no limit. */
   readonly historyBytesMax?: number;
+  /** For keys under no listed prefix, and where a policy says nothing. Default never. */
+  readonly packAfterMs?: number;
   /** Bytes of arenas above which writes that grow the store are refused. Default no limit. */
   readonly memoryBytesMax?: number;
 }
@@ -145,6 +149,13 @@ export interface RevisionedStore {
   keyTo(ref: number): number;
   valueAt(ref: number): number;
   valueTo(ref: number): number;
+  /**
+   * Not 0 where the value in the record is packed: its size as it was put, and `unpack` writes it
+   * out. Only where `packAfterMs` says so.
+   */
+  unpackedSize(ref: number): number;
+  /** Writes a packed value into `out`, which has room for it, and returns where it ends. */
+  unpack(ref: number, out: Buffer, at: number): number;
   modRevision(ref: number): number;
   /** 0 for a tombstone. */
   createRevision(ref: number): number;

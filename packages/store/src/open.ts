@@ -25,6 +25,8 @@ const TICK_MS = 100;
 const DEFRAGMENT_MS_MAX = 60_000;
 /** Pause between slices while memory is to be given back or a snapshot is written. */
 const SLICE_PAUSE_MS = 1;
+/** The same while records are packed, which nobody waits for. */
+const PACK_PAUSE_MS = 4;
 
 export interface OpenStore {
   readonly store: Store;
@@ -221,7 +223,8 @@ function startClockwork(
     slices.run(slice);
     if (isStopped) return;
     const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;
-    timer = setTimeout(tick, isBusy ? SLICE_PAUSE_MS : TICK_MS);
+    const pauseMs = store.sweep.isPacking ? PACK_PAUSE_MS : TICK_MS;
+    timer = setTimeout(tick, isBusy ? SLICE_PAUSE_MS : pauseMs);
     timer.unref();
   };
   let timer = setTimeout(tick, TICK_MS);

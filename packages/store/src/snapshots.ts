@@ -25,6 +25,7 @@ import {
   writeControl,
 } from './log-batch.ts';
 import { SLOTS } from './log-files.ts';
+import { layUnpacked } from './moving.ts';
 import type { Boot } from './restorer.ts';
 import { SnapshotWalk } from './snapshot-walk.ts';
 import type { Store } from './store.ts';
@@ -87,7 +88,7 @@ export class Snapshots {
 
   /** Bytes of records that a snapshot would hold now. */
   #keptBytes(): number {
-    let kept = this.#store.arenas.liveBytes;
+    let kept = this.#store.arenas.rawBytes;
     for (const { historyBytes, historyBytesMax } of this.#store.classes.all) {
       kept -= Math.max(0, historyBytes - historyBytesMax * HISTORY_SHARE);
     }
@@ -227,6 +228,7 @@ export class Snapshots {
     const first = refs[this.#next]!;
     const arena = arenaOf(first);
     const room = SNAPSHOT_FRAME_BYTES - this.#filled;
+    if (arenas.isPacked(first)) return this.#writeUnpacked(first, frame, room);
     let size = arenas.size(first) - this.#written;
     // Frames of whole records can be taken one by one when they are read.
     if (size > room) {
@@ -238,6 +240,7 @@ export class Snapshots {
     for (; next < length; next++) {
       const ref = refs[next]!;
       if (ref !== first + ((this.#written + size) >>> 4) || arenaOf(ref) !== arena) break;
+      if (arenas.isPacked(ref)) break;
       const more = arenas.size(ref);
       if (size + more > room) break;
       size += more;
@@ -247,6 +250,19 @@ export class Snapshots {
     this.#filled += size;
     this.#next = next;
     this.#written = 0;
+    return true;
+  }
+
+  /** Files have records as they were put; none that is packed is larger than a frame. */
+  #writeUnpacked(ref: number, frame: Buffer, room: number): boolean {
+    const size = this.#store.arenas.rawSize(ref);
+    if (size > room) {
+      this.#send(false);
+      return false;
+    }
+    layUnpacked(this.#store.arenas, ref, frame, FRAME_HEADER_BYTES + this.#filled);
+    this.#filled += size;
+    this.#next++;
     return true;
   }
 

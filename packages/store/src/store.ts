@@ -109,12 +109,10 @@ export class Store implements RevisionedStore {
     return this.#sub > 0;
   }
 
-  /** Counts everything that the log must take, revisions or not. */
   get appliedChange(): number {
     return this.batch.changes;
   }
 
-  /** The log holds changes up to this one: answers that saw no later one may leave. */
   get publishedChange(): number {
     return this.#publishedChange;
   }
@@ -190,6 +188,14 @@ export class Store implements RevisionedStore {
 
   valueTo(ref: number): number {
     return this.arenas.valueAt(ref) + this.arenas.valueSize(ref);
+  }
+
+  unpackedSize(ref: number): number {
+    return this.arenas.unpackedSize(ref);
+  }
+
+  unpack(ref: number, out: Buffer, at: number): number {
+    return this.arenas.unpack(ref, out, at);
   }
 
   modRevision(ref: number): number {
@@ -303,7 +309,7 @@ export class Store implements RevisionedStore {
         this.graves.remove();
         this.live.insert(id);
       } else {
-        this.classes.all[klass]!.historyBytes += this.arenas.size(previous);
+        this.classes.all[klass]!.historyBytes += this.arenas.rawSize(previous);
       }
     }
     this.#link(ref, id, previous);
@@ -330,7 +336,7 @@ export class Store implements RevisionedStore {
     this.keys.setHead(id, ref);
     this.graves.insert(id);
     this.#link(ref, id, previous);
-    klass.historyBytes += this.arenas.size(previous) + this.arenas.size(ref);
+    klass.historyBytes += this.arenas.rawSize(previous) + this.arenas.size(ref);
     klass.liveness.append(this.#applied + 1, id, -1);
     this.leases.detach(id);
     this.deletes++;
@@ -509,7 +515,6 @@ export class Store implements RevisionedStore {
     return this.hub.isCurrent(id);
   }
 
-  /** The last record that `watchNext` returned counts as not taken. */
   watchPutBack(id: number): void {
     this.hub.putBack(id);
   }

@@ -8,14 +8,18 @@
  */
 import { assert } from '@megaplane/base/assert';
 import { BoundedHistogram } from '@megaplane/base/histogram';
-import { ARENA_BYTES, CLASSES_MAX, FLAG_GARBAGE, arenaOf, offsetOf, refAt } from './arenas.ts';
+import { ARENA_BYTES, FLAG_GARBAGE, arenaOf, refAt } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
+import { Mover } from './moving.ts';
+import { Resting } from './resting.ts';
 import type { Store } from './store.ts';
 
 /** Events looked at per class and slice: about a millisecond, where each is a cache miss or two. */
 const SWEEP_EVENTS_MAX = 1024;
 /** Records of an arena looked at per slice, and moved. */
 const EVACUATE_RECORDS_MAX = 1024;
+/** The same where they are packed as they move. */
+const PACK_RECORDS_MAX = 128;
 /** Share of an arena that must be garbage before its survivors are moved. */
 const GARBAGE_SHARE_MIN = 0.4;
 /**
@@ -56,8 +60,18 @@ export class Sweep {
   #leaving = 0;
   #leftUpTo = 0;
 
+  readonly #mover: Mover;
+  readonly #resting: Resting;
+
   constructor(store: Store) {
     this.#store = store;
+    this.#mover = new Mover(store);
+    this.#resting = new Resting(store, this.#mover);
+  }
+
+  /** True while packing goes on, which does not wait for the usual tick. */
+  get isPacking(): boolean {
+    return this.#holders === 0 && this.#resting.isBusy;
   }
 
   /** Keeps refs good over turns until `release`. */
@@ -139,6 +153,9 @@ export class Sweep {
       if (klass.liveness.sortNext()) return;
     }
     this.#evacuateSome();
+    if (this.#leaving !== 0) return;
+    const packed = this.#resting.step(nowMs);
+    if (packed !== 0) this.#release(packed);
   }
 
   /**
@@ -155,7 +172,7 @@ export class Sweep {
     for (; position < end && excess > 0; position++) {
       const ref = klass.events.at(position);
       const previous = arenas.previous(ref);
-      if (previous !== 0) excess -= arenas.size(previous);
+      if (previous !== 0) excess -= arenas.rawSize(previous);
       boundary = arenas.modRevision(ref);
     }
     if (boundary === klass.boundary) return;
@@ -224,7 +241,7 @@ export class Sweep {
   #markGarbage(klass: KeyClass, ref: number): void {
     const { arenas } = this.#store;
     const arena = arenaOf(ref);
-    klass.historyBytes -= arenas.size(ref);
+    klass.historyBytes -= arenas.rawSize(ref);
     const isEmpty = arenas.markGarbage(ref);
     this.dropped++;
     if (arenas.isOpen(arena)) return;
@@ -237,6 +254,7 @@ export class Sweep {
     const { arenas } = this.#store;
     if (
       arena !== this.#leaving &&
+      !this.#resting.isPacking(arena) &&
       arenas.live[arena]! < arenas.used[arena]! * (1 - GARBAGE_SHARE_MIN) &&
       arenas.used[arena]! <= ARENA_BYTES &&
       !this.#candidates.has(arena)
@@ -253,7 +271,10 @@ export class Sweep {
       // It may have been given back since, and taken again.
       if (arenas.span[arena] === 0 || arenas.isOpen(arena)) continue;
       if (arenas.live[arena] === 0) this.#release(arena);
-      else this.#judge(arena, classes.all[arenas.classOf[arena]!]!);
+      else {
+        this.#resting.note(arena, this.#nowMs);
+        this.#judge(arena, classes.all[arenas.classOf[arena]!]!);
+      }
     }
     arenas.closed.length = 0;
   }
@@ -284,6 +305,7 @@ export class Sweep {
 
   #release(arena: number): void {
     this.#candidates.delete(arena);
+    this.#resting.forget(arena);
     if (arena === this.#leaving) this.#leaving = 0;
     this.#store.arenas.release(arena);
   }
@@ -297,6 +319,7 @@ export class Sweep {
         this.#candidates.get(this.#leaving) !== 0 && !this.#isMostlyGone(this.#leaving);
       if (isPaced) this.#nextMs = this.#nowMs + PACE_MS / this.#candidates.size;
       this.#candidates.delete(this.#leaving);
+      this.#resting.forget(this.#leaving);
     }
     this.#evacuate(this.#leaving);
     this.#store.hub.reset();
@@ -310,37 +333,17 @@ export class Sweep {
 
   /** Moves some of the arena's survivors; behind the last of them the arena is free. */
   #evacuate(arena: number): void {
-    const { arenas } = this.#store;
-    const stream = CLASSES_MAX + arenas.classOf[arena]!;
-    const from = arenas.bytes[arena]!;
+    const { arenas, classes } = this.#store;
+    const klass = classes.all[arenas.classOf[arena]!]!;
     const end = arenas.used[arena]!;
-    for (let count = 0; count < EVACUATE_RECORDS_MAX && this.#leftUpTo < end; count++) {
+    // What is replaced all the time rests nowhere.
+    const packs = klass.packAfterMs <= CHURN_MS_MAX;
+    const most = packs ? PACK_RECORDS_MAX : EVACUATE_RECORDS_MAX;
+    for (let count = 0; count < most && this.#leftUpTo < end; count++) {
       const ref = refAt(arena, this.#leftUpTo);
-      const size = arenas.size(ref);
-      this.#leftUpTo += size;
-      if ((arenas.flags(ref) & FLAG_GARBAGE) !== 0) continue;
-      const moved = arenas.allocate(stream, size);
-      const target = arenaOf(moved);
-      from.copy(arenas.bytes[target]!, offsetOf(moved), this.#leftUpTo - size, this.#leftUpTo);
-      const revision = arenas.modRevision(ref);
-      if (revision > arenas.lastRevision[target]!) arenas.lastRevision[target] = revision;
-      this.#redirect(ref, moved);
-      // What is left behind: nobody finds it any more, and it is not moved twice.
-      arenas.markGarbage(ref);
+      this.#leftUpTo += arenas.size(ref);
+      if ((arenas.flags(ref) & FLAG_GARBAGE) === 0) this.#mover.move(ref, klass, packs);
     }
     if (this.#leftUpTo >= end) this.#release(arena);
-  }
-
-  #redirect(ref: number, moved: number): void {
-    const { arenas, keys } = this.#store;
-    const id = arenas.keyId(moved);
-    let newer = keys.head(id);
-    if (newer === ref) {
-      keys.loadRecord(moved);
-      keys.setHead(id, moved);
-      return;
-    }
-    while (arenas.previous(newer) !== ref) newer = arenas.previous(newer);
-    arenas.setPrevious(newer, moved);
   }
 }

@@ -108,6 +108,10 @@ export class EtcdStorage implements Storage {
     return this.#reads.page(start, end, revision, visit);
   }
 
+  keys(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome {
+    return this.#reads.keys(start, end, revision, visit);
+  }
+
   count(start: Buffer, end: Buffer): number {
     return this.#reads.count(start, end);
   }
