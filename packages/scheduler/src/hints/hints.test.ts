@@ -194,3 +194,23 @@ test('a pod whose own labels change is tried if a plugin that looks at labels re
   watch.pod('p', 'wanted', near('wanted'));
   assert.deepEqual(watch.tried(), ['p -> n']);
 });
+
+test('a pod that terms on namespaces keep back is tried when the labels of one change', () => {
+  const watch = new Watch();
+  const space = (labels: object): void =>
+    watch.object('Namespace', { kind: 'Namespace', metadata: { name: 'default', labels } });
+  space({});
+  watch.node('n', { [ZONE]: 'z' });
+  watch.pod('there', 'x', { nodeName: 'n' });
+  const [term] =
+    near('x').affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+  assert(term !== undefined);
+  const selective = { ...term, namespaceSelector: { matchLabels: { team: 'a' } } };
+  const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [selective] };
+  watch.pod('p', 'y', { affinity: { podAffinity } });
+  assert.deepEqual(watch.tried(), ['p']);
+  space({});
+  assert.deepEqual(watch.tried(), []);
+  space({ team: 'a' });
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});

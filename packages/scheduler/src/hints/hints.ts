@@ -8,7 +8,7 @@ import type { KubeObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Siblings } from '../spread-rules.ts';
 import type { Snapshot } from '../snapshot.ts';
-import { DEVICE_HINTS, VOLUME_HINTS } from './object-hints.ts';
+import { DEVICE_HINTS, NAMESPACE_HINTS, VOLUME_HINTS } from './object-hints.ts';
 import { NODE_HINTS } from './node-hints.ts';
 import { POD_HINTS } from './pod-hints.ts';
 
@@ -48,6 +48,7 @@ const HINTS: Readonly<Record<string, Hints>> = merged([
   POD_HINTS,
   VOLUME_HINTS,
   DEVICE_HINTS,
+  NAMESPACE_HINTS,
 ]);
 
 function merged(tables: readonly Readonly<Record<string, Hints>>[]): Record<string, Hints> {

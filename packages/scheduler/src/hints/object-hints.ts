@@ -119,6 +119,18 @@ export const VOLUME_HINTS: Readonly<Record<string, Hints>> = {
   },
 };
 
+/** Other pods are meant by the pod's terms, or the pod by theirs. Upstream waits for a flush. */
+function isMeantOtherwise(pod: PodInfo, { before, after }: ObjectChange): boolean {
+  if (isDeepStrictEqual(before?.metadata.labels ?? {}, after?.metadata.labels ?? {})) return false;
+  const terms = [...pod.requiredAffinity, ...pod.requiredAntiAffinity];
+  const selects = terms.some(({ namespaceSelector }) => namespaceSelector !== null);
+  return selects || after?.metadata.name === pod.namespace;
+}
+
+export const NAMESPACE_HINTS: Readonly<Record<string, Hints>> = {
+  InterPodAffinity: { object: byKind({ Namespace: isMeantOtherwise }) },
+};
+
 /** The class stands for a resource that the pod asks for, and did not before. */
 function standsForMore(pod: PodInfo, { before, after }: Change<DeviceClassObject>): boolean {
   const had = before === undefined ? [] : resourcesBehind(before);
