@@ -101,6 +101,76 @@ test('more streams than allowed are refused and the others go on', () => {
   assert.equal(open.length, 4);
 });
 
+test('a peer without windows cannot make answers pile up, and gets all when it has some', () => {
+  const text = Buffer.alloc(100_000, 'q');
+  const limits = { queuesBytesMax: 450_000 };
+  const peer = new Peer((exchange) => exchange.respond(200, null, text), limits);
+  const noWindow = frame(FRAMES.settings, 0, 0, setting(4, 0));
+  peer.send(Buffer.concat([HELLO, noWindow, frame(FRAMES.windowUpdate, 0, 0, number(1 << 30))]));
+  for (let id = 1; id <= 15; id += 2) peer.send(get(id));
+  assert.deepEqual(peer.resets(), ['11:7', '13:7', '15:7']);
+  assert.equal(peer.server.queuedBytes, 500_000);
+  peer.send(frame(FRAMES.rstStream, 0, 1, number(ERRORS.cancel)));
+  assert.equal(peer.server.queuedBytes, 400_000);
+  peer.send(get(17));
+  for (const id of [3, 5, 7, 9, 17]) {
+    // In two steps: a stream in the middle of its queue counts what is left.
+    peer.send(frame(FRAMES.windowUpdate, 0, id, number(30_000)));
+    peer.send(frame(FRAMES.windowUpdate, 0, id, number(70_000)));
+  }
+  assert.equal(peer.server.queuedBytes, 0);
+  const sent = peer.frames().filter(({ type }) => type === FRAMES.data);
+  assert.equal(
+    sent.reduce((sum, { payload }) => sum + payload.length, 0),
+    500_000,
+  );
+});
+
+test('nor can one that opens its streams before the first of them is answered', () => {
+  const open: Exchange[] = [];
+  const peer = new Peer((exchange) => open.push(exchange), { queuesBytesMax: 100_000 });
+  peer.send(Buffer.concat([HELLO, frame(FRAMES.settings, 0, 0, setting(4, 0))]));
+  for (let id = 1; id <= 15; id += 2) peer.send(get(id));
+  for (const exchange of open) exchange.respond(200, null, Buffer.alloc(90_000, 'q'));
+  peer.settle();
+  assert.deepEqual(peer.resets(), ['11:11', '13:11', '15:11']);
+  assert.equal(peer.server.queuedBytes, 450_000);
+});
+
+test('an answer of any size waits for windows, and is sent to its end', () => {
+  const text = Buffer.alloc(70 * 1024 * 1024, 'l');
+  const peer = new Peer((exchange) => {
+    exchange.open(200, null);
+    exchange.write(text.subarray(0, 5));
+    exchange.write(text);
+    exchange.end();
+  });
+  peer.send(Buffer.concat([HELLO, frame(FRAMES.settings, 0, 0, setting(4, 0)), get(1), get(3)]));
+  assert.deepEqual(peer.resets(), []);
+  const window = number(80 * 1024 * 1024);
+  peer.send(Buffer.concat([0, 3].map((id) => frame(FRAMES.windowUpdate, 0, id, window))));
+  const sent = peer.frames().filter(({ type, id }) => type === FRAMES.data && id === 3);
+  const bytes = sent.reduce((sum, { payload }) => sum + payload.length, 0);
+  assert.equal(bytes, text.length + 5);
+  assert.equal((sent.at(-1)?.flags ?? 0) & 1, 1);
+});
+
+test('a stream that was reset while it was answered leaves nothing to the next one', () => {
+  const large = Buffer.alloc(40 * 1024 * 1024, 'r');
+  const peer = new Peer((exchange) => {
+    if (exchange.path === '/small') return exchange.respond(200, null, 'small');
+    exchange.open(200, null);
+    for (let i = 0; i < 3; i++) exchange.write(large);
+    if (!exchange.closed) exchange.end();
+  });
+  peer.send(Buffer.concat([HELLO, frame(FRAMES.settings, 0, 0, setting(4, 0)), get(1)]));
+  assert.deepEqual(peer.resets(), ['1:11']);
+  assert.equal(peer.server.queuedBytes, 0);
+  peer.send(get(3, '/small'));
+  peer.send(frame(FRAMES.windowUpdate, 0, 3, number(100)));
+  assert.equal(peer.frames().findLast(({ type }) => type === FRAMES.data)?.payload.length, 5);
+});
+
 test('a reader that gives windows back in small steps reads a large answer to its end', () => {
   const size = 40 * 1024 * 1024;
   const text = Buffer.alloc(size, 'w');

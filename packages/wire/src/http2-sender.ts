@@ -44,6 +44,11 @@ const FRAMES_HEADS_BYTES = 1024;
 const TURN_BLOCKS = 4;
 /** Of `outputBytesMax`: what may wait for a secure socket, of this turn and the one before. */
 const SECURE_FACTOR = 3;
+/**
+ * Streams are refused as long as they are told so before they begin, which a client may try again;
+ * a peer that opens all of its streams before the first answer is met by this multiple.
+ */
+const RESET_FACTOR = 4;
 /** Streams kept for reuse by the process. */
 const STREAMS_KEPT_MAX = 4096;
 const keptStreams: H2Stream[] = [];
@@ -66,6 +71,8 @@ export abstract class Http2Sender {
   sendWindow: number = WINDOW_DEFAULT_BYTES;
   peerInitialWindow: number = WINDOW_DEFAULT_BYTES;
   peerFrameBytes: number = FRAME_BYTES_LEAST;
+  /** Octets in the queues of all streams. */
+  queuedBytes = 0;
   /** Frames without use that the peer may still send until the next tick. */
   patience: number;
   /** DATA of this turn: a producer whose peer reads as fast as it writes must not keep the turn
@@ -108,6 +115,7 @@ export abstract class Http2Sender {
   /** Takes the stream from the table. Its owner must not use it afterwards. */
   dropStream(stream: H2Stream): void {
     this.streams.remove(stream.id);
+    this.queuedBytes -= stream.queuedBytes;
     // One that still stands in the round is found there with id 0, and only then reused.
     const reusable = !stream.inRound && this.#pumping !== stream;
     stream.clear();
@@ -241,7 +249,7 @@ export abstract class Http2Sender {
       return;
     }
     this.#enqueue(stream, start === 0 ? bytes : bytes.subarray(start));
-    stream.endQueued = true;
+    stream.endQueued = stream.id !== 0;
   }
 
   /** The same with bytes that stay the caller's. */
@@ -252,7 +260,8 @@ export abstract class Http2Sender {
       return;
     }
     this.#enqueueCopy(stream, bytes, from, end);
-    stream.endQueued = true;
+    // One that was reset meanwhile is kept for others.
+    stream.endQueued = stream.id !== 0;
   }
 
   /** Ends the stream after what is queued, with a block of trailers or without. */
@@ -356,28 +365,41 @@ export abstract class Http2Sender {
 
   /** Small pieces are copied as they are, large ones into blocks that serve again. */
   #enqueueCopy(stream: H2Stream, bytes: Buffer, start: number, end: number): void {
+    if (!this.#mayQueue(stream)) return;
     while (end - start > COPY_BYTES_MAX) {
       const block = takeBlock(BLOCK_BYTES);
       lent.add(block.buffer);
       const size = bytes.copy(block, 0, start, Math.min(end, start + BLOCK_BYTES));
-      this.#enqueue(stream, size === BLOCK_BYTES ? block : block.subarray(0, size));
+      this.#push(stream, size === BLOCK_BYTES ? block : block.subarray(0, size));
       start += size;
     }
-    if (start < end) this.#enqueue(stream, Buffer.from(bytes.subarray(start, end)));
+    if (start < end) this.#push(stream, Buffer.from(bytes.subarray(start, end)));
   }
 
   #enqueue(stream: H2Stream, bytes: Buffer): void {
-    if (this.dead || stream.id === 0) return;
+    if (this.#mayQueue(stream)) this.#push(stream, bytes);
+  }
+
+  /**
+   * Whether the stream, and the connection, may have more waiting than they have. How large the
+   * next piece is does not matter: an answer is as large as it is. If not, the stream was reset.
+   */
+  #mayQueue(stream: H2Stream): boolean {
+    if (this.dead || stream.id === 0) return false;
     assert(!stream.endQueued, 'nothing is written to a stream after its end');
-    if (stream.queuedBytes + bytes.length > STREAM_QUEUE_BYTES_MAX && stream.queuedBytes > 0) {
-      const owner = stream.owner;
-      this.sendReset(stream, ERRORS.enhanceYourCalm);
-      owner?.onLost('aborted', ERRORS.enhanceYourCalm);
-      return;
-    }
+    const isCrowded = this.queuedBytes > this.limits.queuesBytesMax * RESET_FACTOR;
+    if (!isCrowded && stream.queuedBytes <= STREAM_QUEUE_BYTES_MAX) return true;
+    const owner = stream.owner;
+    this.sendReset(stream, ERRORS.enhanceYourCalm);
+    owner?.onLost('aborted', ERRORS.enhanceYourCalm);
+    return false;
+  }
+
+  #push(stream: H2Stream, bytes: Buffer): void {
     stream.queue ??= [];
     stream.queue.push(bytes);
     stream.queuedBytes += bytes.length;
+    this.queuedBytes += bytes.length;
     if (stream.sendWindow > 0) this.#enterRound(stream);
   }
 
@@ -444,12 +466,12 @@ export abstract class Http2Sender {
       const room = Math.min(stream.sendWindow, this.sendWindow, stream.grant);
       const at = this.#sendFrames(stream, bytes, stream.queueAt, bytes.length, room, isLast);
       if (stream.id === 0) return;
+      this.queuedBytes -= at - stream.queueAt;
+      stream.queuedBytes -= at - stream.queueAt;
       if (stream.endSent) {
         stream.queue = null;
-        stream.queuedBytes = 0;
         return;
       }
-      stream.queuedBytes -= at - stream.queueAt;
       stream.queueAt = at;
       if (at < bytes.length) break;
       if (lent.delete(bytes.buffer)) {

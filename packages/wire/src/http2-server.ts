@@ -197,7 +197,8 @@ export class Http2Server extends Http2Session implements Connection {
     }
     if (this.#drain === 'final') return;
     this.lastId = id;
-    if (this.streams.count >= this.limits.streamsMax) {
+    const isFull = this.streams.count >= this.limits.streamsMax;
+    if (isFull || this.queuedBytes > this.limits.queuesBytesMax) {
       this.rememberReset(id);
       this.useless();
       return this.writeReset(id, ERRORS.refusedStream);

@@ -11,7 +11,7 @@ export const FRAME_BYTES_MAX = 16_384;
 export const QUANTUM_BYTES = 16_384;
 /** The same where no other stream of the connection has anything to say. */
 export const QUANTUM_ALONE_BYTES = 65_536;
-/** Queued bytes of one answer beyond what the peer takes; above it the exchange is reset. */
+/** Queued bytes of one answer beyond what the peer takes; who writes on above it is reset. */
 export const STREAM_QUEUE_BYTES_MAX: number = 64 * 1024 * 1024;
 
 export interface WireLimits {
@@ -32,6 +32,9 @@ export interface WireLimits {
   /** Octets waiting for the socket of one connection; above it the connection is not read and
    *  producers are told to wait. */
   readonly outputBytesMax: number;
+  /** Octets of all answers of one connection that its peer's windows have no room for; above it
+   *  new streams are refused, and above four times it, those that are open are reset. */
+  readonly queuesBytesMax: number;
   /** Receive window of a stream, octets. */
   readonly streamWindowBytes: number;
   /** Receive window of a connection, octets. */
@@ -70,6 +73,7 @@ export const SERVER_LIMITS: WireLimits = {
   bodiesBytesMax: 64 * 1024 * 1024,
   listenerBodiesBytesMax: 512 * 1024 * 1024,
   outputBytesMax: 256 * 1024,
+  queuesBytesMax: 256 * 1024 * 1024,
   streamWindowBytes: 1024 * 1024,
   connectionWindowBytes: 16 * 1024 * 1024,
   headerTableBytes: 4096,
