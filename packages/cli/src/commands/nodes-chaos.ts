@@ -3,7 +3,7 @@
 import type { KubeClient } from '@megaplane/client/kube-client';
 import type { Fault } from '@megaplane/nodes/chaos/fault';
 import { formatDuration } from '@megaplane/base/limits';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { durationFrom, durationOption, percent, wholeNumber } from '../usage.ts';
 
 interface Flags {
@@ -58,6 +58,11 @@ type Act = (
   work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>,
 ) => (...args: unknown[]) => Promise<void>;
 
+function kubeletVersion(text: string): string {
+  if (/^v\d+\.\d+\.\d+([-+][\w.+-]+)?$/.test(text)) return text;
+  throw new InvalidArgumentError('a version such as v1.37.0 is needed.');
+}
+
 function withNodes(command: Command, part: number): Command {
   return command
     .option('--zone <name>', 'nodes of this zone')
@@ -74,7 +79,16 @@ function addFaults(chaos: Command, act: Act): void {
   const down = act(async (client, flags) => add(client, flags, 'down'));
   withNodes(chaos.command('kill').summary('nodes, such as all of a zone, say no more'), 100)
     .description('Example: megaplane nodes chaos kill --kubeconfig F --zone zone-a')
-    .action(down);
+    .option('--all', 'all nodes')
+    .action((...args: unknown[]) => {
+      const command = args.at(-1) as Command;
+      const { zone, selector, all } = command.opts<Flags>();
+      const isPart = command.getOptionValueSource('percent') !== 'default';
+      if (zone === undefined && selector === '' && all !== true && !isPart) {
+        throw new Error('give --zone, --selector, --percent or --all');
+      }
+      return down(...args);
+    });
   withNodes(chaos.command('freeze').summary('a part of the nodes says nothing for a while'), 1)
     .description('Example: megaplane nodes chaos freeze --kubeconfig F --percent 1 --for 60s')
     .action(down);
@@ -141,7 +155,7 @@ function addDrains(chaos: Command, act: Act): void {
     .command('upgrade [nodes...]')
     .summary('brings kubelets to another version, wave by wave')
     .description('Example: megaplane nodes chaos upgrade --kubeconfig F --to v1.37.0 --wave 100')
-    .requiredOption('--to <version>', 'of the kubelets afterwards')
+    .requiredOption('--to <version>', 'of the kubelets afterwards, such as v1.37.0', kubeletVersion)
     .option('--selector <labels>', 'nodes with these labels', '')
     .option('--wave <nodes>', 'away at once', wholeNumber(1, WAVE_MAX), 100)
     .addOption(

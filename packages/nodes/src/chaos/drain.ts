@@ -137,20 +137,32 @@ export interface UpgradeOptions extends DrainOptions {
   readonly isDrained: boolean;
 }
 
-/** Drains, takes down, changes and brings back one wave of nodes after the other. */
+/** Should this process end amid a wave, its nodes come back so much later than planned. */
+const FORGOTTEN_MS = 60_000;
+
+/**
+ * Drains, takes down, changes and brings back one wave of nodes after the other. Nodes that were
+ * cordoned before stay so.
+ */
 export async function upgrade(names: readonly string[], options: UpgradeOptions): Promise<void> {
   const { client, wave, version, downMs, pauseMs, isDrained, log } = options;
   const sleep = (durationMs: number): Promise<void> =>
     new Promise((resolve) => client.timers.after(durationMs, resolve));
   for (let start = 0; start < names.length; start += wave) {
     const own = names.slice(start, start + wave);
-    if (isDrained) await drain(own, options);
+    const open: string[] = [];
+    if (isDrained) {
+      await each(own, async (name) => {
+        if (!(await isCordoned(client, name))) open.push(name);
+      });
+      await drain(own, options);
+    }
     const fault = await addFault(client, {
       kind: 'down',
       selector: '',
       names: own,
       percent: 100,
-      untilMs: 0,
+      untilMs: client.timers.wallMs() + downMs + FORGOTTEN_MS,
       periodMs: 0,
     });
     await sleep(downMs);
@@ -158,8 +170,16 @@ export async function upgrade(names: readonly string[], options: UpgradeOptions)
     await each(own, (name) => patchNode(client, name, '/status', { status: { nodeInfo } }));
     await removeFaults(client, [fault.id]);
     const spec = { unschedulable: null };
-    if (isDrained) await each(own, (name) => patchNode(client, name, '', { spec }));
+    await each(open, (name) => patchNode(client, name, '', { spec }));
     log(`${Math.min(names.length, start + wave)} of ${names.length} nodes have ${version}`);
     if (start + wave < names.length) await sleep(pauseMs);
   }
+}
+
+async function isCordoned(client: Client, name: string): Promise<boolean> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  const answer = await client.request({ method: 'GET', path });
+  if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
+  const { spec } = answer.object;
+  return isObject(spec) && spec['unschedulable'] === true;
 }
