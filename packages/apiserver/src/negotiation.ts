@@ -61,6 +61,8 @@ const TRANSFORMS: Readonly<Record<string, Negotiated['transform']>> = {
 export interface Offer {
   readonly media: readonly string[];
   readonly tables: boolean;
+  /** Of what it is turned into, there are no tables. */
+  readonly isUnprinted?: boolean;
   /** What the router lets pass, where that is more than the encodings; in its refusals' order. */
   readonly routed?: readonly string[];
   /** No router stands before it that would refuse `application/*`. */
@@ -79,6 +81,12 @@ export const LISTED_OFFER: Offer = {
   routed: [...BUILT_IN_OFFER.media, `${JSON_TYPE};stream=watch`, `${PROTOBUF_TYPE};stream=watch`],
 };
 export const CUSTOM_OFFER: Offer = { ...BUILT_IN_OFFER, isUntyped: true };
+/** For what has a storage of its own, which prints nothing. */
+export const UNPRINTED_OFFER: Offer = { ...BUILT_IN_OFFER, isUnprinted: true };
+export const LOG_OFFER: Offer = {
+  ...UNPRINTED_OFFER,
+  routed: ['text/plain', ...UNPRINTED_OFFER.media],
+};
 export const REVIEW_OFFER: Offer = { media: BUILT_IN_OFFER.media, tables: false };
 /** For what is written without a router: failures, and the documents of the aggregator. */
 export const UNROUTED_OFFER: Offer = { ...REVIEW_OFFER, isUnrouted: true };
@@ -133,6 +141,7 @@ function transformOf(
   const transform = TRANSFORMS[as];
   const version = clause.parameters.get('v') ?? '';
   if (transform === undefined || !offer.tables) return null;
+  if (transform === 'table' && offer.isUnprinted === true) return null;
   if (clause.parameters.get('g') !== 'meta.k8s.io') return null;
   return version === 'v1' || version === 'v1beta1' ? { transform, version } : null;
 }

@@ -116,3 +116,42 @@ test('flow schemas are printed in the order in which they are asked', () => {
     names,
   );
 });
+
+test('reviews and parts of objects are no tables, and made objects show their metadata', () => {
+  const { ask, expect } = admittingModel();
+  const containers = [{ name: 'c', image: 'i' }];
+  expect(201, 'POST', '/api/v1/namespaces/n/pods', {
+    metadata: { name: 'p' },
+    spec: { containers },
+  });
+  const accept = (as: string): string => `application/json;as=${as};g=meta.k8s.io;v=v1`;
+  const reviews = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
+  const review = (type: string) => ask('POST', reviews, {}, { accept: type });
+  assert.equal(review(accept('Table')).status, 406);
+  assert.match(review(`${accept('Table')},application/json`).text, /^{"kind":"SelfSubjectReview"/);
+  assert.match(review(accept('PartialObjectMetadata')).text, /^{"kind":"PartialObjectMetadata"/);
+  const list = messageOf(review(accept('PartialObjectMetadataList')));
+  assert.match(list, /is not a list \(\*authentication\.SelfSubjectReview\)$/);
+  const part = (path: string, type: string) => ask('GET', path, undefined, { accept: type });
+  for (const name of ['resize', 'ephemeralcontainers']) {
+    const path = `/api/v1/namespaces/n/pods/p/${name}`;
+    assert.equal(part(path, accept('Table')).status, 406);
+    assert.match(part(path, accept('PartialObjectMetadata')).text, /"PartialObjectMetadata"/);
+  }
+});
+
+test('a scale is a table in YAML, too, and metadata where that is asked for', () => {
+  const { ask, expect } = admittingModel();
+  const template = {
+    metadata: { labels: { a: 'b' } },
+    spec: { containers: [{ name: 'c', image: 'i' }] },
+  };
+  const spec = { selector: { matchLabels: { a: 'b' } }, template };
+  const path = '/apis/apps/v1/namespaces/n/deployments';
+  expect(201, 'POST', path, { metadata: { name: 'd' }, spec });
+  const scale = (accept: string) => ask('GET', `${path}/d/scale`, undefined, { accept });
+  const meta = 'g=meta.k8s.io;v=v1';
+  assert.match(scale(`application/yaml;as=Table;${meta}`).text, /\nkind: Table\n/);
+  const metadata = scale(`application/json;as=PartialObjectMetadata;${meta}`).text;
+  assert.match(metadata, /^{"kind":"PartialObjectMetadata".*"name":"d"/);
+});

@@ -1,5 +1,7 @@
 /** From a negotiated representation to the encoder that produces it. */
-import { parseIncludeObject } from '@megaplane/machinery/printing';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { parseIncludeObject, partialObjectMetadata } from '@megaplane/machinery/printing';
 import { success, type Result } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
 import { JsonEncoder, MetadataEncoder, type Encoder } from './encoder.ts';
@@ -9,9 +11,12 @@ import {
   BUILT_IN_OFFER,
   CUSTOM_OFFER,
   LISTED_OFFER,
+  LOG_OFFER,
   REVIEW_OFFER,
+  UNPRINTED_OFFER,
   checkTransformShape,
   negotiate,
+  type Offer,
 } from './negotiation.ts';
 import { PrintedEncoder } from './printed-encoder.ts';
 import { ProtobufEncoder, ProtobufMetadataEncoder } from './protobuf-encoder.ts';
@@ -22,15 +27,33 @@ import { YamlEncoder } from './yaml-encoder.ts';
 
 /** Reads the Accept header into `call.media`; the failure is a 406. */
 export function negotiateCall(call: Call, served: Served): Result<true> {
-  const isList = call.info.verb === 'list' || call.info.verb === 'watch';
-  const builtIn = isList ? LISTED_OFFER : isBare(call, served) ? REVIEW_OFFER : BUILT_IN_OFFER;
-  const offer = served.custom === null ? builtIn : CUSTOM_OFFER;
+  const offer = served.custom === null ? builtInOffer(call, served) : CUSTOM_OFFER;
   const accept = call.exchange.header('accept') ?? '';
   const media = negotiate(accept, offer, call.isPretty);
   if (!media.ok) return media;
   call.media = media.value;
   return success(true);
 }
+
+function builtInOffer(call: Call, served: Served): Offer {
+  const { verb, subresource } = call.info;
+  if (verb === 'list' || verb === 'watch') return LISTED_OFFER;
+  if (isBare(call, served)) return REVIEW_OFFER;
+  if (subresource === 'log') return LOG_OFFER;
+  const { kind } = served.resource;
+  const isUnprinted = UNPRINTED.has(subresource) || kind === 'Binding' || kind.endsWith('Review');
+  return isUnprinted ? UNPRINTED_OFFER : BUILT_IN_OFFER;
+}
+
+/** Subresources that no table can be made of; nor can it of bindings and reviews. */
+const UNPRINTED: ReadonlySet<string> = new Set([
+  'binding',
+  'ephemeralcontainers',
+  'eviction',
+  'finalize',
+  'resize',
+  'token',
+]);
 
 /** Kinds of which upstream cannot print the status alone. */
 const BARE_STATUS: readonly string[] = [
@@ -41,6 +64,20 @@ const BARE_STATUS: readonly string[] = [
 
 function isBare({ info }: Call, { resource }: Served): boolean {
   return info.subresource === 'status' && BARE_STATUS.includes(resource.storage.name);
+}
+
+/** Answers with an object that was made for the request, or with its metadata where asked. */
+export function sendMade(call: Call, code: number, object: JsonObject): void {
+  const { media } = call;
+  const [group = ''] = stringAt(object, 'apiVersion').split(/[./]/);
+  const goType = `*${group}.${stringAt(object, 'kind')}`;
+  const shape = checkTransformShape(media, false, goType);
+  if (!shape.ok) call.fail(shape.status);
+  else if (media.transform !== 'metadata') call.sendObject(code, object);
+  else {
+    const version = media.version === 'v1' ? 'v1' : 'v1beta1';
+    call.sendObject(code, partialObjectMetadata(object, version));
+  }
 }
 
 /** Where encodings of a representation are kept. */

@@ -7,6 +7,7 @@ import type { Listed } from './access/rules-review.ts';
 import { checkNamespace } from './object-meta.ts';
 import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
+import { sendMade } from './representation.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { reviewFaults, type ReviewKind } from './review-validation.ts';
 
@@ -17,7 +18,7 @@ const NOTHING_LISTED: Listed = { rules: [], isIncomplete: false, fault: '' };
 export function defineReviews(): void {
   defineSubresource('selfsubjectreviews.authentication.k8s.io', 'create', ({ call, body }) => {
     const metadata = { creationTimestamp: timestamp(call.nowMs) };
-    call.sendObject(201, { ...body, metadata, status: { userInfo: userInfo(call.identity) } });
+    sendMade(call, 201, { ...body, metadata, status: { userInfo: userInfo(call.identity) } });
   });
   defineSubresource(`selfsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
     if (isWellFormed(context, 'self')) answer(context, context.call.identity);
@@ -36,7 +37,7 @@ export function defineReviews(): void {
       return;
     }
     const listed = world.services?.listRules(call.identity, namespace) ?? NOTHING_LISTED;
-    call.sendObject(201, { ...body, ...rulesReview(listed) });
+    sendMade(call, 201, { ...body, ...rulesReview(listed) });
   });
 }
 
@@ -78,7 +79,7 @@ function answer(context: SubresourceContext, identity: Identity): void {
     const denied = decision.isFinal === true ? { denied: true } : {};
     const reason = decision.reason === '' ? {} : { reason: decision.reason };
     const status = { allowed: decision.allowed, ...denied, ...reason };
-    const send = (): void => call.sendObject(201, { ...body, ...metadata, status });
+    const send = (): void => sendMade(call, 201, { ...body, ...metadata, status });
     // in a later turn nobody holds the answer back for what the decision has seen
     if (isLater) world.whenPublished(world.storage.appliedRevision, send);
     else send();

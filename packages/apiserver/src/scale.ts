@@ -36,6 +36,7 @@ import { checkName, sentUid } from './object-meta.ts';
 import { documentOf, resultForm } from './patching.ts';
 import { formKept, keptForm } from './custom/custom-objects.ts';
 import { JSON_TYPE } from './negotiation.ts';
+import { sendMade } from './representation.ts';
 import { changeFaults, faultyKind } from './schema-gate.ts';
 import { keyOf, keyText, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
@@ -123,7 +124,7 @@ function isUnreadable({ call, served }: SubresourceContext, object: JsonObject):
 /** Answers with a Scale; custom resources show it in the columns of their own kind. */
 function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
   if (call.media.transform !== 'table') {
-    call.sendObject(200, scale);
+    sendMade(call, 200, scale);
     return;
   }
   const include = parseIncludeObject(call.query.text('includeObject'));
@@ -134,7 +135,9 @@ function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
   const printer =
     custom === null ? printerOf(KIND.group, KIND.name) : custom.schemas.printerOf(custom);
   const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
-  call.send(200, JSON_TYPE, objectTable(scale, printer, version, include.value, call.nowMs));
+  const table = objectTable(scale, printer, version, include.value, call.nowMs);
+  if (call.media.encoding === 'yaml') call.sendObject(200, JSON.parse(table) as JsonObject);
+  else call.send(200, JSON_TYPE, table);
 }
 
 function shapeOf({ custom }: Served): ScaleShape {

@@ -15,6 +15,7 @@ import { timestamp } from './deletion.ts';
 import { serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject, type Seen } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
+import { sendMade } from './representation.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { textsOf } from './access/jwt.ts';
@@ -163,7 +164,7 @@ function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MA
   // reviews are of the whole cluster
   const { namespace: _, ...metadata } = objectAt(body, 'metadata') ?? {};
   const review: JsonObject = { ...body, metadata, status };
-  const send = (): void => call.sendObject(201, review);
+  const send = (): void => sendMade(call, 201, review);
   if (attempts === ATTEMPTS_MAX) send();
   // in a later turn nobody holds the answer back for the account that was seen
   else world.whenPublished(world.storage.appliedRevision, send);
@@ -274,7 +275,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   });
   const spec: JsonObject = { ...objectAt(body, 'spec'), expirationSeconds: seconds };
   const creationTimestamp = timestamp(call.nowMs);
-  call.sendObject(201, {
+  sendMade(call, 201, {
     ...HEAD,
     metadata: { ...ownMetadata(context, spec), name, namespace, uid, creationTimestamp },
     spec: {
