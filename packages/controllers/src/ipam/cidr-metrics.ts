@@ -1,5 +1,6 @@
 /** How much of the blocks is given to nodes, under upstream's names. */
-import type { Counter, MetricBoard } from '../metric-board.ts';
+import { exponential } from '@megaplane/client/bucket-histogram';
+import type { Counter, Histogram, MetricBoard } from '../metric-board.ts';
 import { blockText, type CidrPool } from './cidr-pool.ts';
 
 const SUBSYSTEM = 'node_ipam_controller';
@@ -8,6 +9,7 @@ const LABELS: readonly string[] = ['clusterCIDR'];
 export class CidrMetrics {
   readonly #given: Counter;
   readonly #freed: Counter;
+  readonly #tries: Histogram;
 
   constructor(board: MetricBoard, pools: readonly CidrPool[]) {
     const counter = (what: string): Counter =>
@@ -18,6 +20,12 @@ export class CidrMetrics {
       );
     this.#given = counter('allocations');
     this.#freed = counter('releases');
+    this.#tries = board.histogram(
+      `${SUBSYSTEM}_cidrset_allocation_tries_per_request`,
+      'Number of CIDRs that were found taken on each request.',
+      exponential(1, 5, 5),
+      LABELS,
+    );
     const each = (value: (pool: CidrPool) => number) => () =>
       pools.map((pool) => [[blockText(pool.block)], value(pool)] as const);
     // Upstream's name has its letters so.
@@ -29,8 +37,11 @@ export class CidrMetrics {
     board.reading(`${SUBSYSTEM}_cidrset_usage_cidrs`, usage, LABELS, share);
   }
 
-  gave(pool: CidrPool): void {
-    this.#given.add([blockText(pool.block)]);
+  /** A piece is taken; found after so many others where it was looked for. */
+  gave(pool: CidrPool, tries?: number): void {
+    const labels = [blockText(pool.block)];
+    this.#given.add(labels);
+    if (tries !== undefined) this.#tries.record(tries, labels);
   }
 
   freed(pool: CidrPool): void {

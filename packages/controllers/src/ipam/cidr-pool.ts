@@ -75,6 +75,8 @@ export class CidrPool {
   readonly #taken: Uint8Array;
   #next = 0;
   #count = 0;
+  /** Pieces that the last allocation found taken. */
+  passed = 0;
 
   /** `nodeMask` is that of a piece; throws where the block cannot be cut so. */
   constructor(block: Block, nodeMask: number) {
@@ -102,6 +104,7 @@ export class CidrPool {
     for (let i = 0; i < this.size; i++) {
       const at = (this.#next + i) % this.size;
       if (this.#isTaken(at)) continue;
+      this.passed = i;
       this.#set(at, true);
       this.#next = (at + 1) % this.size;
       return this.#piece(at);

@@ -171,3 +171,31 @@ test('wrong flags are refused in words', () => {
     else assert.match(String(told(flags)), wanted);
   }
 });
+
+test('blocks that are given, found and freed are counted', async () => {
+  const api = new WorkloadApi();
+  const flags = { ...FLAGS, clusterCidr: ['10.0.0.0/22'], serviceClusterIpRange: [] };
+  const manager = startManager(api, ['node-ipam-controller'], flags);
+  await api.advance(1_000);
+  await addNode(api, 'a', ['10.0.0.0/24']);
+  await addNode(api, 'foreign', ['10.9.0.0/24']);
+  await addNode(api, 'b');
+  await addNode(api, 'c');
+  await api.request({ method: 'DELETE', path: '/api/v1/nodes/b' });
+  await api.request({ method: 'DELETE', path: '/api/v1/nodes/foreign' });
+  await api.advance(1_000);
+  const values = manager
+    .metricsText()
+    .split('\n')
+    .filter((line) => line.startsWith('node_ipam') && !line.includes('_bucket'))
+    .map((line) => line.replace('node_ipam_controller_', '').replace(/\{.*\}/, ''));
+  assert.deepEqual(values, [
+    'cidrset_allocation_tries_per_request_sum 1',
+    'cidrset_allocation_tries_per_request_count 2',
+    'cidrset_cidrs_allocations_total 3',
+    'cidrset_cidrs_releases_total 1',
+    'cidrset_usage_cidrs 0.5',
+    'cirdset_max_cidrs 4',
+  ]);
+  manager.stop();
+});

@@ -135,7 +135,13 @@ export class NodeCidrsPart {
     const all = texts.length > 0 ? texts : [stringAt(node, 'spec', 'podCIDR')];
     const blocks = all.map((one) => parseBlock(one)).filter((one) => one !== undefined);
     if (blocks.length === 0) return;
-    for (const block of blocks) for (const pool of this.#options.pools) pool.occupy(block);
+    for (const block of blocks) {
+      for (const pool of this.#options.pools) {
+        const before = pool.count;
+        pool.occupy(block);
+        if (pool.count > before) this.#metrics.gave(pool);
+      }
+    }
     this.#blocks.set(name, blocks);
   }
 
@@ -155,9 +161,9 @@ export class NodeCidrsPart {
   #free(blocks: readonly Block[]): void {
     for (const block of blocks) {
       for (const pool of this.#options.pools) {
-        if (pool.block.bits !== block.bits) continue;
+        const before = pool.count;
         pool.release(block);
-        this.#metrics.freed(pool);
+        if (pool.count < before) this.#metrics.freed(pool);
       }
     }
   }
@@ -171,7 +177,7 @@ export class NodeCidrsPart {
       const block = pool.allocate();
       if (block === undefined) continue;
       blocks.push(block);
-      this.#metrics.gave(pool);
+      this.#metrics.gave(pool, pool.passed);
     }
     if (blocks.length < this.#options.pools.length) {
       this.#free(blocks);
