@@ -14,6 +14,10 @@ const SLICE_RECORDS_MAX = 96;
 /** Pauses between slices while others write, and while nobody does. */
 const BUSY_PAUSE_MS = 20;
 const IDLE_PAUSE_MS = 4;
+/** Pause after which arenas are looked at again when none was due. */
+const LOOK_PAUSE_MS = 200;
+/** Arenas whose records are sampled at one look. */
+const SAMPLES_MAX = 8;
 /** Writes since the last slice up to which nobody does. */
 const IDLE_WRITES_MAX = 8;
 /** Records that tell how many of an arena were replaced. */
@@ -48,7 +52,9 @@ export class Resting {
   note(arena: number, nowMs: number): void {
     const { arenas, classes } = this.#store;
     const { packAfterMs } = classes.all[arenas.classOf[arena]!]!;
-    if (packAfterMs !== Infinity && arenas.isFresh[arena] === true) this.#since.set(arena, nowMs);
+    if (packAfterMs === Infinity || arenas.isFresh[arena] !== true) return;
+    // A giant has its memory for itself.
+    if (arenas.span[arena] === 1) this.#since.set(arena, nowMs);
   }
 
   /** It is given back, or about to be emptied. */
@@ -64,7 +70,10 @@ export class Resting {
     if (this.#arena === 0) {
       this.#arena = this.#due(nowMs);
       this.#upTo = 0;
-      if (this.#arena === 0) return 0;
+      if (this.#arena === 0) {
+        this.#nextMs = nowMs + LOOK_PAUSE_MS;
+        return 0;
+      }
     }
     const isIdle = puts + deletes - this.#writes <= IDLE_WRITES_MAX;
     this.#writes = puts + deletes;
@@ -84,6 +93,7 @@ export class Resting {
   /** The next arena that rests, 0 when there is none. */
   #due(nowMs: number): number {
     const { arenas, classes, publishedRevision } = this.#store;
+    let samples = 0;
     for (const [arena, sinceMs] of this.#since) {
       const klass = classes.all[arenas.classOf[arena]!]!;
       if (nowMs - sinceMs < klass.packAfterMs) continue;
@@ -93,7 +103,7 @@ export class Resting {
       if (arenas.isOpen(arena)) continue;
       if (!this.#isInMotion(arena)) return arena;
       this.#since.set(arena, nowMs);
-      return 0;
+      if (++samples === SAMPLES_MAX) return 0;
     }
     return 0;
   }
