@@ -28,7 +28,7 @@ const values = flagsOf(
     /** Connections to the API server. */
     clients: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '10' },
-    /** Plain puts, without the version of before. */
+    /** Plain puts into an etcd, without the version of before. */
     'no-compare': { type: 'boolean', default: false },
     output: { type: 'string' },
     help: { type: 'boolean' },
@@ -38,6 +38,9 @@ const values = flagsOf(
 const KEYS = whole('num-keys', values['num-keys'], 1);
 const workers = whole('workers', values.workers, 1);
 const isCompared = !values['no-compare'];
+if (!isCompared && values.endpoints === undefined) {
+  usage('--no-compare is for --endpoints: API servers take no lease without its version');
+}
 const FAILURE_TEXT_MAX = 500;
 const FAILED_MS = 5;
 const UID = '5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11';

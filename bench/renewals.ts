@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { flagsOf } from './flags.ts';
+import { flagsOf, wholeNumbers } from './flags.ts';
 import * as harness from './harness.ts';
 
 const values = flagsOf({
@@ -22,6 +22,8 @@ const values = flagsOf({
   /** Arguments of Node for the simulator, such as --prof. */
   exec: { type: 'string', default: '' },
 });
+const least = { nodes: 1, 'lease-seconds': 1, seconds: 1, settle: 0, runs: 1 };
+const given = wholeNumbers(values, least);
 type Figures = Record<string, number>;
 
 async function metric(url: string, name: string): Promise<number> {
@@ -31,19 +33,19 @@ async function metric(url: string, name: string): Promise<number> {
 }
 
 async function measure(kubeconfig: string): Promise<Figures> {
-  const flags = ['--create', values.nodes, '--node-lease-duration-seconds'];
+  const flags = ['--create', String(given.nodes), '--node-lease-duration-seconds'];
   const listens = ['--server-address', '127.0.0.1:0', '--kubeconfig', kubeconfig];
-  const args = ['nodes', ...flags, values['lease-seconds'], ...listens];
+  const args = ['nodes', ...flags, String(given['lease-seconds']), ...listens];
   const own = values.exec === '' ? [] : values.exec.split(' ');
   const nodes = await harness.startMegaplane(args, 1, own);
   try {
     const url = /http:\/\/\S+\/metrics/.exec(nodes.listens)?.[0] ?? '';
-    while ((await metric(url, 'megaplane_nodes_ready')) < Number(values.nodes)) await sleep(200);
-    await sleep(Number(values.settle) * 1000);
+    while ((await metric(url, 'megaplane_nodes_ready')) < given.nodes) await sleep(200);
+    await sleep(given.settle * 1000);
     const first = await metric(url, 'megaplane_lease_renewals_total');
     const cpu = harness.cpuSecondsExact(nodes.pid);
     const startMs = performance.now();
-    await sleep(Number(values.seconds) * 1000);
+    await sleep(given.seconds * 1000);
     const used = harness.cpuSecondsExact(nodes.pid) - cpu;
     const renewals = (await metric(url, 'megaplane_lease_renewals_total')) - first;
     return {
@@ -58,7 +60,7 @@ async function measure(kubeconfig: string): Promise<Figures> {
 }
 
 const runs: Figures[] = [];
-for (let run = 0; run < Number(values.runs); run++) {
+for (let run = 0; run < given.runs; run++) {
   const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
   const args = ['apiserver', '--data-dir', dataDir, '--secure-port', '0'];
   const server = await harness.startMegaplane(args, 0);
@@ -69,7 +71,7 @@ for (let run = 0; run < Number(values.runs); run++) {
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
-const of = `${values.nodes} nodes, leases of ${values['lease-seconds']} s`;
+const of = `${given.nodes} nodes, leases of ${given['lease-seconds']} s`;
 process.stdout.write(`${harness.machine()}\n${of}\n\n`);
 harness.printTable(
   ['', 'median', ...runs.map((_, index) => `run ${index + 1}`)],
@@ -78,4 +80,4 @@ harness.printTable(
     return [name, ...[harness.median(all), ...all].map((figure) => figure.toFixed(2))];
   }),
 );
-harness.writeResults(values.output, { nodes: Number(values.nodes), runs });
+harness.writeResults(values.output, { nodes: given.nodes, runs });

@@ -168,6 +168,8 @@ test('what the server refuses and flags that are none are told', () => {
   assert.match(told(2, 'nodes', ...own, '--pod-cidr', '10.0.0.0/99'), /is no IPv4 network of/);
   assert.match(told(2, 'pods', ...own, '--requests', 'cpu=x'), /cpu=x is no quantity/);
   assert.match(told(2, 'hold', '--seconds', 'x'), /--seconds: a whole number from 1 on/);
+  assert.match(told(2, 'renewals', '--runs', 'x'), /--runs: a whole number from 1 on/);
+  assert.match(told(2, 'lease-flood', ...own, '--no-compare'), /is for --endpoints/);
   const flood = ['lease-flood', '--endpoints', 'http://127.0.0.1:1', '--seconds', '1'];
   assert.match(told(1, ...flood), /no lease was written; \d+ tries failed/);
 });
