@@ -13,12 +13,14 @@ const INTEGER_MAX = 0x0fff_ffff;
 
 const IN_NAME = 1;
 const IN_VALUE = 2;
+const IN_TARGET = 4;
 
-/** 1: may stand in a field name (lower-case token); 2: may stand in a value. */
+/** 1: may stand in a field name (lower-case token); 2: in a value; 4: in a request's target. */
 const CHARACTERS: Uint8Array = buildCharacters();
 function buildCharacters(): Uint8Array {
   const table = new Uint8Array(256);
   for (let c = 0; c < 256; c++) if (c !== 0 && c !== 10 && c !== 13) table[c] = IN_VALUE;
+  for (let c = 33; c < 256; c++) if (c !== 127) table[c]! |= IN_TARGET;
   for (const c of "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") {
     table[c.charCodeAt(0)]! |= IN_NAME;
   }
@@ -46,7 +48,7 @@ export class HpackDecoder {
    */
   varyingAt = 0;
   varyingTo = 0;
-  /** Name of the field that is expected to have another value in each block. */
+  /** Name of the field that is expected to have another value in each block: a request's target. */
   varying = '';
   /** Octets that SETTINGS_HEADER_TABLE_SIZE allows: as announced and acknowledged. */
   #tableBytesMax: number;
@@ -109,7 +111,7 @@ export class HpackDecoder {
   wholeValue(bytes: Buffer, start: number, end: number, otherBytes: number): string | null {
     this.#at = start;
     this.#flawed = false;
-    const value = this.#stringAt(bytes, end, IN_VALUE);
+    const value = this.#stringAt(bytes, end, IN_TARGET);
     if (value === null || this.#at !== end || this.#flawed) return null;
     return otherBytes + value.length > this.#headBytesMax ? null : value;
   }
@@ -146,7 +148,7 @@ export class HpackDecoder {
       this.#flawed = this.table.flawed(index - STATIC_LENGTH);
     }
     const valueAt = this.#at;
-    const value = this.#stringAt(bytes, end, IN_VALUE);
+    const value = this.#stringAt(bytes, end, name === this.varying ? IN_TARGET : IN_VALUE);
     if (value === null) return false;
     if (name === this.varying) {
       this.varyingAt = this.varyingAt === 0 ? valueAt : -1;

@@ -79,6 +79,19 @@ for (const [name, flood] of [
   });
 }
 
+test('a path with blanks or control characters is no path, also in a block that is known', () => {
+  const paths: string[] = [];
+  const peer = new Peer((exchange) => {
+    paths.push(exchange.path);
+    exchange.respond(200, null, null);
+  });
+  peer.send(HELLO);
+  const sent = ['/a b', '/a', '/b', '/a b', '/c\td', '/d\x01', '/\x7f', '/\xe9', '/ '];
+  for (const [index, path] of sent.entries()) peer.send(get(2 * index + 1, path));
+  assert.deepEqual(paths, ['/a', '/b', '/\xe9']);
+  assert.deepEqual(peer.resets(), ['1:1', '7:1', '9:1', '11:1', '13:1', '17:1']);
+});
+
 test('CONTINUATION without end is cut by count and by size', () => {
   for (const size of [0, 16_000]) {
     const peer = new Peer(hello);
