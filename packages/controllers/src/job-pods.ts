@@ -57,8 +57,8 @@ export class JobPods {
     if (scan.uidStart >= 0) this.#setUid(row, bytes, scan.uidStart);
     const index = annotation(bytes, scan, ANNOTATED_INDEX);
     this.#index.set(row, index < 0 ? 0 : integerAt(bytes, index, scan.annotationsEnd) + 1);
-    this.failures.set(row, countAt(bytes, scan, ANNOTATED_FAILURES));
-    this.ignored.set(row, countAt(bytes, scan, ANNOTATED_IGNORED));
+    put(this.failures, row, countAt(bytes, scan, ANNOTATED_FAILURES));
+    put(this.ignored, row, countAt(bytes, scan, ANNOTATED_IGNORED));
     const { finalizersStart, finalizersEnd } = scan;
     const isKept = finalizersStart >= 0 && isTracked(bytes, finalizersStart, finalizersEnd);
     this.tracked.set(row, isKept ? 1 : 0);
@@ -68,9 +68,9 @@ export class JobPods {
       this.#finishedS = 0;
       this.#containers(bytes, scan, CONTAINERS);
     }
-    this.restarts.set(row, this.#restarts);
-    this.finishedS.set(row, Math.max(0, this.#finishedS));
-    this.goingS.set(row, goingS(bytes, scan));
+    put(this.restarts, row, this.#restarts);
+    put(this.finishedS, row, Math.max(0, this.#finishedS));
+    put(this.goingS, row, isKept ? goingS(bytes, scan) : 0);
   }
 
   /** Adds restarts up; tells when the last container ended, -1 where one has not. */
@@ -121,6 +121,11 @@ export class JobPods {
       this.#words[word]!.set(row, value);
     }
   }
+}
+
+/** Columns grow with what is in them: most pods are of no Job, and most Jobs fail seldom. */
+function put(column: Uint32Column, row: number, value: number): void {
+  if (value !== 0 || column.get(row) !== 0) column.set(row, value);
 }
 
 /** When the pod was told to go: its deadline less the grace; 0 where it was not. */
