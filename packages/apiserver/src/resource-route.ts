@@ -41,7 +41,12 @@ import { isOfRouter } from './negotiation.ts';
 import { negotiateCall } from './representation.ts';
 import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
-import { findSubresource, type SubresourceContext } from './subresource.ts';
+import {
+  findForms,
+  findSubresource,
+  type ShownForms,
+  type SubresourceContext,
+} from './subresource.ts';
 import { updateObject } from './updating.ts';
 import { watchObjects } from './watching.ts';
 import { readDeleteOptions } from './delete-options.ts';
@@ -420,7 +425,7 @@ const OPTIONS_OF: Readonly<Record<string, string>> = {
 
 function runSubresource(
   context: WriteContext,
-  kind: { readonly group: string; readonly version: string; readonly kind: string },
+  kind: Subresource,
   run: (context: SubresourceContext) => void,
   verb: string,
 ): void {
@@ -454,8 +459,13 @@ function runSubresource(
     return;
   }
   const full = { ...context, isDryRun, options: options.value, body: body.object };
-  if (verb !== 'create') run(full);
-  else admitted({ ...full, body: placed(body.object, call.info.namespace) }, run);
+  if (verb !== 'create') {
+    run(full);
+    return;
+  }
+  const own = placed(body.object, call.info.namespace);
+  const forms = findForms(handlerPath(context.served, kind));
+  admitted({ ...full, body: forms?.decoded(own) ?? own }, run, forms);
 }
 
 /** What is made under an object is in its namespace, whether it says so or not. */
@@ -465,7 +475,11 @@ function placed(object: JsonObject, namespace: string): JsonObject {
 }
 
 /** Bindings, evictions and tokens are created under an object: they too are admitted. */
-function admitted(context: SubresourceContext, run: (context: SubresourceContext) => void): void {
+function admitted(
+  context: SubresourceContext,
+  run: (context: SubresourceContext) => void,
+  forms?: ShownForms,
+): void {
   const { call, admission, body } = context;
   const { subresource } = call.info;
   const write: Admitted = {
@@ -475,8 +489,13 @@ function admitted(context: SubresourceContext, run: (context: SubresourceContext
     object: body,
     previous: null,
   };
-  admission.admit(write, (refusal) => {
+  const then = (refusal: Status | null): void => {
     if (refusal === null) run(context);
     else call.fail(refusal);
+  };
+  admission.mutate(write, (refusal) => {
+    if (refusal !== null) then(refusal);
+    else if (forms === undefined) admission.validate(write, then);
+    else admission.validate({ ...write, object: forms.completed(body, context) }, then);
   });
 }

@@ -249,9 +249,9 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
     operation: 'UPDATE',
     subresource: 'scale',
     object: scale,
-    previous: scaleOf(object, revision, shape),
+    previous: isUnset ? live : scaleOf(object, revision, shape),
   };
-  context.admission.admit(write, (refusal) => {
+  context.admission.mutate(write, (refusal) => {
     if (refusal !== null) {
       call.fail(refusal);
       return;
@@ -261,14 +261,45 @@ function change(context: SubresourceContext, nextScale: NextScale, attempt: numb
       change(context, nextScale, attempt + 1);
       return true;
     };
-    storeScale(context, stored, next.value, retry);
+    judgeScale(context, write, stored, next.value, retry);
+  });
+}
+
+/** What a scale is made of. */
+interface Scaled {
+  readonly object: JsonObject;
+  readonly revision: number;
+}
+
+/** Who only looks sees the Scale of the object as it is to be, and not what was sent. */
+function judgeScale(
+  context: SubresourceContext,
+  write: Admitted,
+  stored: Scaled,
+  wanted: Wanted,
+  retry: () => boolean,
+): void {
+  const { call, served, admission } = context;
+  const { object, revision } = stored;
+  const shape = shapeOf(served);
+  const replicas = numberAt(wanted.scale, 'spec', 'replicas');
+  const scaled = withReplicas(object, replicas, shape.replicas);
+  const refusal = refusalOf(served, call.info.name, scaled, object, replicas);
+  if (refusal !== null) {
+    call.fail(refusal);
+    return;
+  }
+  admission.validate({ ...write, object: scaleOf(scaled, revision, shape) }, (denial) => {
+    if (denial === null) storeScale(context, stored, wanted, scaled, retry);
+    else call.fail(denial);
   });
 }
 
 function storeScale(
   context: SubresourceContext,
-  { object, revision }: { readonly object: JsonObject; readonly revision: number },
+  { object, revision }: Scaled,
   { scale, owners }: Wanted,
+  scaled: JsonObject,
   retry: () => boolean,
 ): void {
   const { call, served, world, isDryRun } = context;
@@ -277,12 +308,6 @@ function storeScale(
   const shape = shapeOf(served);
   const replicas = numberAt(scale, 'spec', 'replicas');
   const { apiVersion } = served.resource;
-  const scaled = withReplicas(object, replicas, shape.replicas);
-  const refusal = refusalOf(served, name, scaled, object, replicas);
-  if (refusal !== null) {
-    call.fail(refusal);
-    return;
-  }
   setManaged(scaled, parentOwners(parent, owners, apiVersion, shape.replicas));
   const isSame = replicas === readPath(object, shape.replicas);
   if (isDryRun || (isSame && equals(scaled, object))) {

@@ -16,7 +16,7 @@ import { serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject, type Seen } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
 import { sendMade } from './representation.ts';
-import { defineSubresource, type SubresourceContext } from './subresource.ts';
+import { defineForms, defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { textsOf } from './access/jwt.ts';
 import { partScope } from './managed/field-scope.ts';
@@ -137,6 +137,17 @@ export function defineTokens(): void {
     const signer = context.world.services?.signer ?? null;
     if (signer === null) context.call.fail(generic('NotFound'));
     else requestToken(context, signer);
+  });
+  defineForms('serviceaccounts/token', {
+    decoded: (body) => {
+      const expirationSeconds = valueAt(body, 'spec', 'expirationSeconds') ?? SECONDS_DEFAULT;
+      return { ...body, spec: { ...objectAt(body, 'spec'), expirationSeconds } };
+    },
+    completed: (body, { call, world }) => {
+      const creationTimestamp = timestamp(call.nowMs);
+      const added = { name: call.info.name, uid: world.edge.uuid(), creationTimestamp };
+      return { ...body, metadata: { ...objectAt(body, 'metadata'), ...added } };
+    },
   });
   defineSubresource('tokenreviews.authentication.k8s.io', 'create', reviewToken);
 }

@@ -14,6 +14,25 @@ export interface SubresourceContext extends WriteContext {
 
 export type SubresourceHandler = (context: SubresourceContext) => void;
 
+/** What admission is shown of something that is made under an object and not stored. */
+export interface ShownForms {
+  /** As it is decoded, with defaults. */
+  readonly decoded: (body: JsonObject) => JsonObject;
+  /** As those see it who only look: with what the server adds. */
+  readonly completed: (body: JsonObject, context: WriteContext) => JsonObject;
+}
+
+const forms = new Map<string, ShownForms>();
+
+/** Registers how what is created at a path is shown to admission, where that is not as it came. */
+export function defineForms(path: string, shown: ShownForms): void {
+  forms.set(path, shown);
+}
+
+export function findForms(path: string): ShownForms | undefined {
+  return forms.get(path);
+}
+
 /** By path, then by verb. */
 const handlers = new Map<string, Map<string, SubresourceHandler>>();
 

@@ -15,6 +15,7 @@ import {
 } from '@megaplane/machinery/status';
 import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import { PAUSED_BYTES_MIN, type Admitted } from './admission/admission.ts';
+import { isReplaced, keepAllButStatus, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
 import { endsObject, withMetadata } from './deletion.ts';
@@ -302,11 +303,13 @@ function admitNext(
 ): void {
   const { admission, served } = context;
   const { subresource } = write;
+  const { metadata } = next;
   admission.mutate(write, (refusal) => {
     if (refusal !== null) {
       done(failed(refusal));
       return;
     }
+    if (isReplaced(next, metadata)) keepParts(context, subresource, next, previous, metadata);
     prepareNext(context, subresource, next, previous);
     const { preflight, preflightStatus } = behaviourOf(served);
     const early =
@@ -322,6 +325,23 @@ function admitNext(
     if (steps === undefined) judgeIt();
     else admission.walk(write, steps, judgeIt);
   });
+}
+
+/** What is not to be changed by this write is as it was before admission changed the object. */
+function keepParts(
+  context: WriteContext,
+  subresource: string,
+  next: JsonObject,
+  previous: JsonObject,
+  metadata: JsonValue | undefined,
+): void {
+  const { served } = context;
+  if (subresource === 'status') {
+    keepAllButStatus(next, previous);
+    if (keepsMetadata(served)) keepField(next, 'metadata', metadata);
+  } else if (subresource === '') {
+    if (served.hasStatus) keepStatus(next, previous);
+  } else behaviourOf(served).keepRest?.[subresource]?.(next, previous, context);
 }
 
 /** The last part of it: rules, who only looks, and quotas. */
@@ -375,9 +395,7 @@ function prepareNext(
 }
 
 function keepStatus(next: JsonObject, previous: JsonObject): void {
-  const status = previous['status'];
-  if (status === undefined) delete next['status'];
-  else next['status'] = status;
+  keepField(next, 'status', previous['status']);
 }
 
 /** The stored object with the status, labels and annotations that were sent. */

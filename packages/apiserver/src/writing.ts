@@ -21,6 +21,7 @@ import {
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission/admission.ts';
 import { answerForm } from './answer-form.ts';
+import { isReplaced, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor, type Behaviour, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored } from './conversion.ts';
@@ -170,7 +171,7 @@ function insertTry(
   const namespace = stringAt(object, 'metadata', 'namespace');
   const key = keyOf(served, namespace, name);
   // storage looks for it first, and is not asked in a dry run
-  const revised = context.isDryRun ? null : checkNewRevision(sent);
+  const revised = context.isDryRun ? null : (checkNewRevision(sent) ?? checkNewRevision(object));
   if (revised !== null) {
     call.fail(context.admission.excess(write) ?? revised);
     return;
@@ -260,11 +261,14 @@ function prepareNew(
   const operation = 'CREATE';
   const write = { ...context, operation, subresource: '', previous: null, object } as const;
   const { admission } = context;
+  const { metadata, status } = object;
   admission.mutate(write, (refusal) => {
     if (refusal !== null) {
       done(failed(refusal));
       return;
     }
+    const startsStatus = served.hasStatus && behaviour.keepsStatusAtCreate !== true;
+    if (startsStatus && isReplaced(object, metadata)) keepField(object, 'status', status);
     if (isGenerated) nameObject(object, world, behaviour);
     dropGatedPodFields(served, object, null);
     behaviour.prepareCreate?.(object, context);

@@ -14,16 +14,27 @@ import { readNamespace } from '../namespaces.ts';
 import type { Served } from '../served.ts';
 import { writtenName } from './refusal.ts';
 
+/** What is written; a Scale or a Binding is of one version whatever it is written to. */
+type Written = Pick<Admitted, 'served' | 'subresource'>;
+
+function isSame({ served, subresource }: Written, to: Served): boolean {
+  if (served === to) return true;
+  const own = served.resource.subresources.get(subresource);
+  return own !== undefined && own.kind !== served.resource.kind;
+}
+
 /** The object in another version of the same resource, as the API shows it. */
-export function shownAs(object: JsonObject | null, from: Served, to: Served): JsonObject | null {
+export function shownAs(object: JsonObject | null, from: Written, to: Served): JsonObject | null {
   if (object === null) return null;
   const shown = shownObject(encodedForm(object));
-  return from === to ? shown : fromStored(toStored(shown, from.resource), to.resource);
+  const { resource } = from.served;
+  return isSame(from, to) ? shown : fromStored(toStored(shown, resource), to.resource);
 }
 
 /** The object of `shownAs` in its own version again. */
-export function shownBack(object: JsonObject, from: Served, to: Served): JsonObject {
-  return from === to ? object : fromStored(toStored(object, to.resource), from.resource);
+export function shownBack(object: JsonObject, from: Written, to: Served): JsonObject {
+  const { resource } = from.served;
+  return isSame(from, to) ? object : fromStored(toStored(object, to.resource), resource);
 }
 
 function kindOf({ resource }: Served, subresource: string): JsonObject {
@@ -65,8 +76,8 @@ export type Phase = 'mutating' | 'validating';
 
 /** The object of a write, in the version of `target`. */
 export function shownObjectOf(write: Admitted, target: Served, phase: Phase): JsonObject | null {
-  const { object, previous, operation, served } = write;
-  const shown = shownAs(object, served, target);
+  const { object, previous, operation } = write;
+  const shown = shownAs(object, write, target);
   if (shown === null) return null;
   const metadata = objectAt(shown, 'metadata') ?? {};
   if (operation === 'CREATE' && phase === 'mutating' && write.subresource === '') {
@@ -142,7 +153,7 @@ export function bindingsOf(
   };
   return {
     object: jsonValue(shownObjectOf(write, target, phase)),
-    oldObject: jsonValue(shownAs(previous, served, target)),
+    oldObject: jsonValue(shownAs(previous, write, target)),
     request: fromJson(request, REQUEST_TYPE),
     namespaceObject: isNamespaced ? namespaceValue(readNamespace(world, namespace)) : null,
     authorizer: authorizerValue(ask),

@@ -131,10 +131,12 @@ function isObjectSelected(selector: LabelSelector, { object, previous }: Admitte
 
 function isNamespaceSelected(selector: LabelSelector, write: Admitted): boolean {
   if (isEmpty(selector)) return true;
-  const { served, call, object, previous, operation } = write;
+  const { served, call, object, previous, operation, subresource } = write;
   const isNamespace = served.resource.storage.name === 'namespaces';
   if (!served.resource.namespaced && !isNamespace) return true;
-  const own = operation === 'DELETE' ? previous : object;
+  // of a namespace that is written itself, its new labels count; of all else, the stored ones
+  const isWritten = operation !== 'DELETE' && subresource === '';
+  const own = isWritten ? object : previous;
   const found = isNamespace ? own : readNamespace(write.world, call.info.namespace);
   return matchesLabels(selector, objectAt(found ?? {}, 'metadata', 'labels'));
 }

@@ -197,7 +197,7 @@ function change(
   isPatch: boolean,
 ): boolean | string | Status {
   if (made instanceof CelError) return made.message;
-  const { object, served } = write;
+  const { object } = write;
   if (object === null) return false;
   const shown = shownObjectOf(write, target, 'mutating') ?? {};
   const found = isPatch ? patched(shown, made) : merged(shown, made, target);
@@ -213,7 +213,7 @@ function change(
   if (unknown !== undefined) return `error applying patch: ${unknown}`;
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
-  const refusal = replaceObject(write, object, shownBack(result, served, target));
+  const refusal = replaceObject(write, object, shownBack(result, write, target));
   return refusal === null ? true : (refusal.message ?? '');
 }
 

@@ -39,7 +39,8 @@ export function replaceObject(
   for (const field of Object.keys(object)) delete object[field];
   Object.assign(object, next);
   object['metadata'] = managedFields === undefined ? metadata : { managedFields, ...metadata };
-  withDefaults(served, object);
+  const kind = served.resource.subresources.get(subresource)?.kind ?? served.resource.kind;
+  if (kind === served.resource.kind) withDefaults(served, object);
   return null;
 }
 

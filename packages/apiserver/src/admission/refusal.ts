@@ -37,10 +37,10 @@ export function refuseNameless(write: Admitted, why: string): Status {
   return forbidden(write.served.plural, sentName(write), why);
 }
 
-/** The name of the object, '' where it was generated. */
-function sentName(write: Admitted): string {
-  const start = stringAt(write.object ?? {}, 'metadata', 'generateName');
-  const name = writtenName(write);
+/** The name of the object, '' where it has none or was given one. */
+function sentName({ object, call }: Admitted): string {
+  const start = stringAt(object ?? {}, 'metadata', 'generateName');
+  const name = stringAt(object ?? {}, 'metadata', 'name') || call.info.name;
   const isMade = start !== '' && name.length === start.length + GENERATED_LENGTH;
   return isMade && name.startsWith(start) ? '' : name;
 }

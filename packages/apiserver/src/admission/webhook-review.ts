@@ -22,7 +22,7 @@ export function reviewBody(
   uid: string,
   phase: Phase,
 ): Buffer {
-  const { previous, served } = write;
+  const { previous } = write;
   const { options, dryRun, ...request } = requestOf(write, target, uid);
   const review = {
     kind: 'AdmissionReview',
@@ -30,7 +30,7 @@ export function reviewBody(
     request: {
       ...request,
       object: shownObjectOf(write, target, phase),
-      oldObject: shownAs(previous, served, target),
+      oldObject: shownAs(previous, write, target),
       dryRun,
       options,
     },

@@ -6,7 +6,7 @@
  */
 import { parsePatch } from '@megaplane/machinery/patch';
 import { applyJsonPatch } from '@megaplane/machinery/patch-json';
-import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
+import { internalError, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
@@ -14,7 +14,7 @@ import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-re
 import { isSelected } from './matching.ts';
 import { replaceObject } from './object-change.ts';
 import { patchedObject } from './patched-object.ts';
-import { writtenName } from './refusal.ts';
+import { refuseNameless } from './refusal.ts';
 import { callWebhook, failureOf, type CallContext, type Called } from './webhook-call.ts';
 import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
 import { denialOf, JSON_PATCH, type Reviewed } from './webhook-review.ts';
@@ -37,7 +37,7 @@ function isCalled(
     checks.excluded(owner, write.operation);
     return false;
   }
-  return forbidden(write.served.plural, writtenName(write), matched.message);
+  return refuseNameless(write, matched.message);
 }
 
 type Bindings = ReturnType<typeof bindingsOf>;
@@ -179,7 +179,7 @@ function patchObject(
   webhook: Webhook,
   { patch: text, patchType }: Reviewed,
 ): boolean | Failure {
-  const { object, served } = write;
+  const { object } = write;
   const { name } = webhook;
   const patch = parsePatch('json', text, false);
   if (!patch.ok) {
@@ -200,7 +200,7 @@ function patchObject(
   const result = patchedObject(target, patched, shown);
   if ('status' in result) return refused(result.status);
   if (JSON.stringify(result.object) === JSON.stringify(shown)) return false;
-  const refusal = replaceObject(write, object, shownBack(result.object, served, target));
+  const refusal = replaceObject(write, object, shownBack(result.object, write, target));
   return refusal === null ? true : refused(refusal);
 }
 
