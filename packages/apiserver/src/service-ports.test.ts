@@ -17,7 +17,7 @@ test('ports of one number share a node port, and a balancer has its health asked
     { name: 'c', port: 80, protocol: 'TCP', nodePort: 30005 },
   ];
   const one = service({ type: 'LoadBalancer', externalTrafficPolicy: 'Local', ports });
-  assert.equal(givePorts(one, portRange(new Set([30001]), lowest)), null);
+  assert.equal(givePorts(one, portRange(new Set([30001]), lowest), false), null);
   const spec = one['spec'] as JsonObject;
   const given = (spec['ports'] as JsonObject[]).map((port) => port['nodePort']);
   assert.deepEqual(given, [30000, 30000, 30005]);
@@ -27,7 +27,7 @@ test('ports of one number share a node port, and a balancer has its health asked
 test('a node port that is taken, or out of range, is refused in upstream’s words', () => {
   const refusal = (nodePort: number): string => {
     const one = service({ type: 'NodePort', ports: [{ port: 80, nodePort }] });
-    return givePorts(one, portRange(new Set([30001]), lowest))?.message ?? '';
+    return givePorts(one, portRange(new Set([30001]), lowest), false)?.message ?? '';
   };
   const path = 'Service "s" is invalid: spec.ports[0].nodePort: Invalid value';
   assert.equal(refusal(30001), `${path}: 30001: provided port is already allocated`);
@@ -40,8 +40,22 @@ test('a node port that is taken, or out of range, is refused in upstream’s wor
 
 test('a dry run takes any port, and shows one beyond the range', () => {
   const one = service({ type: 'NodePort', ports: [{ port: 80 }] });
-  assert.equal(givePorts(one, portsOfDryRun()), null);
+  assert.equal(givePorts(one, portsOfDryRun(new Set()), false), null);
   assert.deepEqual(one['spec'], { type: 'NodePort', ports: [{ port: 80, nodePort: 32769 }] });
+});
+
+test('a dry run refuses a port that somebody has, an update the same one twice', () => {
+  const ports = [{ port: 80, nodePort: 30001, protocol: 'TCP' }];
+  const taken = givePorts(
+    service({ type: 'NodePort', ports }),
+    portsOfDryRun(new Set([30001])),
+    false,
+  );
+  assert.match(taken?.message ?? '', /provided port is already allocated$/);
+  const twice = service({ type: 'NodePort', ports: [...ports, { ...ports[0], port: 81 }] });
+  const refusal = givePorts(twice, portRange(new Set(), lowest), true);
+  assert.equal(refusal?.message, 'duplicate nodePort: {TCP 30001}');
+  assert.equal(refusal.code, 500);
 });
 
 test('a change that leaves out what was allocated keeps it', () => {

@@ -2,7 +2,7 @@
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { internalError, invalid, type Status } from '@megaplane/machinery/status';
+import { internalError, invalid, unclassified, type Status } from '@megaplane/machinery/status';
 import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
 
 /** Where node ports come from: what is wrong with one, and one that is free (0: none is left). */
@@ -21,11 +21,11 @@ export function portRange(taken: Set<number>, below: (n: number) => number): Por
   };
 }
 
-/** Of a dry run, which asks nobody: any port, and the next one after those of the same Service. */
-export function portsOfDryRun(): PortSource {
+/** Of a dry run: any port that nobody has, and the next one after those of the same Service. */
+export function portsOfDryRun(taken: ReadonlySet<number>): PortSource {
   const own: number[] = [];
   return {
-    fault: (port) => (own.includes(port) ? TAKEN : ''),
+    fault: (port) => (own.includes(port) || taken.has(port) ? TAKEN : ''),
     next: () => (own.length === 0 ? PORT_LAST + 1 : Math.max(...own)) + 1,
     take: (port) => own.push(port),
   };
@@ -37,14 +37,32 @@ const TAKEN = 'provided port is already allocated';
  * Gives a Service the node ports that it wants and lacks, in place; ports of one number under
  * several protocols share one. Refuses in upstream's words.
  */
-export function givePorts(service: JsonObject, source: PortSource): Status | null {
+export function givePorts(
+  service: JsonObject,
+  source: PortSource,
+  isUpdate: boolean,
+): Status | null {
   const spec = objectAt(service, 'spec') ?? {};
   const type = stringAt(spec, 'type');
   if (type !== 'NodePort' && type !== 'LoadBalancer') return null;
+  const double = isUpdate ? doublePort(spec) : '';
+  if (double !== '') return unclassified(`duplicate nodePort: ${double}`);
   const refusal = givePortsOf(service, spec, source);
   if (refusal !== null) return refusal;
   if (type !== 'LoadBalancer' || stringAt(spec, 'externalTrafficPolicy') !== 'Local') return null;
   return giveHealthPort(spec, source);
+}
+
+/** A port of one protocol that a Service has twice, as Go prints it; '' where there is none. */
+function doublePort(spec: JsonObject): string {
+  const seen = new Set<string>();
+  for (const port of listAt(spec, 'ports')) {
+    const [protocol, number] = [stringAt(port, 'protocol'), numberAt(port, 'nodePort')];
+    const shown = `{${protocol} ${number}}`;
+    if (number !== 0 && seen.has(shown)) return shown;
+    seen.add(shown);
+  }
+  return '';
 }
 
 function givePortsOf(service: JsonObject, spec: JsonObject, source: PortSource): Status | null {

@@ -54,8 +54,8 @@ export function defineServices(range = '10.96.0.0/16'): void {
       const taken = takenBy(context);
       const refusal = giveAddress(object, taken, context, own);
       const below = (n: number): number => context.world.edge.below(n);
-      const ports = context.isDryRun ? portsOfDryRun() : portRange(taken.ports, below);
-      return refusal ?? givePorts(object, ports);
+      const ports = context.isDryRun ? portsOfDryRun(taken.ports) : portRange(taken.ports, below);
+      return refusal ?? givePorts(object, ports, previous !== null);
     },
     claim: (next, previous, { world }, done) => {
       const taken = (what: string): Status =>

@@ -1,7 +1,14 @@
 /** Services: ports, types and addresses. */
 
 import { isIPv6 } from 'node:net';
-import { duplicate, forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  typedText,
+} from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from './names.ts';
@@ -13,6 +20,7 @@ import {
   checkDnsLabel,
   checkLabels,
   eachObject,
+  IMMUTABLE,
   invalidEach,
   oneOf,
   oneOfSet,
@@ -260,7 +268,19 @@ function checkTraffic(found: Findings, spec: JsonObject, type: string): void {
 
 function changeService(found: Findings, next: JsonObject, previous: JsonObject): void {
   changeReach(found, next, previous);
-  checkClass(found, objectAt(next, 'spec') ?? {});
+  const [after, before] = [objectAt(next, 'spec') ?? {}, objectAt(previous, 'spec') ?? {}];
+  const { loadBalancerClass: name } = after;
+  const isBalancer = [after, before].every((spec) => stringAt(spec, 'type') === 'LoadBalancer');
+  if (isBalancer && name !== before['loadBalancerClass']) {
+    const shown = typeof name === 'string' ? typedText(name) : null;
+    found.push(invalidValue('spec.loadBalancerClass', shown, UNCHANGEABLE));
+  }
+  checkClass(found, after);
+  const isChecked = [after, before].every((spec) => spec['externalTrafficPolicy'] === 'Local');
+  const port = 'healthCheckNodePort';
+  if (isBalancer && isChecked && numberAt(after, port) !== numberAt(before, port)) {
+    found.push(forbiddenField(`spec.${port}`, IMMUTABLE));
+  }
 }
 
 function changeReach(found: Findings, next: JsonObject, previous: JsonObject): void {

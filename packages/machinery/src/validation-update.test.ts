@@ -196,3 +196,13 @@ test('the uid of an event is told of once where the group is core, as of a type 
   const text = 'metadata.uid: Invalid value: "v \\u0026 w": field is immutable';
   assert.deepEqual(found, [text]);
 });
+
+test('the class of a balancer and the port of its health stay as they are', () => {
+  const spec = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30001 };
+  const changed = { ...spec, loadBalancerClass: 'a/b', healthCheckNodePort: 30002 };
+  const found = textsOf('', 'services', { spec: changed }, { spec });
+  assert.ok(
+    found.includes('spec.loadBalancerClass: Invalid value: "a/b": may not change once set'),
+  );
+  assert.ok(found.includes('spec.healthCheckNodePort: Forbidden: field is immutable'));
+});
