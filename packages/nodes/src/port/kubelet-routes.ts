@@ -14,6 +14,7 @@ import type { Found } from './pod-rules.ts';
 import type { PortConfig } from './port-config.ts';
 import { servePortForward } from './port-forward.ts';
 import { openStreams, refuseUpgrade, wantedStreams } from './remote-streams.ts';
+import { statsSummary } from './stats-summary.ts';
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' } as const;
 const METRICS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } as const;
@@ -91,6 +92,7 @@ export class KubeletRoutes {
       const text = `unable to upgrade: missing upgrade headers in request`;
       response.writeHead(400, TEXT).end(`${text}\n`);
     } else if (path === '/pods' && node !== '') await this.#pods(node, response);
+    else if (path === '/stats/summary' && node !== '') await this.#summary(node, response);
     else if (path === '/metrics/resource' && node !== '') {
       const page = this.#options.config.pages.find(({ name }) => name === 'metrics-resource');
       if (page === undefined) response.writeHead(404, TEXT).end('404 page not found\n');
@@ -131,6 +133,18 @@ export class KubeletRoutes {
     const items = await this.#options.data.podsOn(node);
     const list = { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
     response.writeHead(200, JSON_TYPE).end(JSON.stringify(list));
+  }
+
+  async #summary(name: string, response: ServerResponse): Promise<void> {
+    const { data, config, nowMs } = this.#options;
+    const node = await data.node(name);
+    if (node === null) {
+      response.writeHead(404, TEXT).end('404 page not found\n');
+      return;
+    }
+    const pods = (await data.podsOn(name)).filter(isRunning);
+    const summary = statsSummary(node, pods, config.usage, nowMs());
+    response.writeHead(200, JSON_TYPE).end(JSON.stringify(summary));
   }
 
   async #usages(path: string, query: URLSearchParams, response: ServerResponse): Promise<void> {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stageSetFile } from '../stages/stage-sets.ts';
 import { readDocuments } from '../stages/yaml-fields.ts';
 import { PortConfig } from './port-config.ts';
 import { nodeOfPage, renderPage, type MetricPage } from './metric-pages.ts';
+import { statsSummary } from './stats-summary.ts';
 import { withMaps } from './usage.ts';
 
 const START_MS = Date.parse('2026-01-02T00:00:00Z');
@@ -92,6 +94,36 @@ test('the page of resource metrics that comes along tells what annotations say',
   assert.equal(value('node_memory_working_set_bytes'), '5.24288e+06');
   const started = String(Date.parse('2026-01-01T23:59:00Z') / 1000);
   assert.equal(Number(value(`container_start_time_seconds{${container}}`)), Number(started));
+});
+
+test('a summary tells of a node and its pods what they use, and have used', () => {
+  nowMs = START_MS;
+  const { usage } = configOf(readFileSync(stageSetFile('metrics'), 'utf8'));
+  const busy = { 'kwok.x-k8s.io/usage-cpu': '500m', 'kwok.x-k8s.io/usage-memory': '2Mi' };
+  const pods = [pod('busy', busy, 'c', 'd')];
+  const node = { ...NODE, status: { capacity: { memory: '10Mi' } } };
+  statsSummary(node, pods, usage, nowMs);
+  nowMs += 10_000;
+  const summary = statsSummary(node, pods, usage, nowMs);
+  const time = '2026-01-02T00:00:10Z';
+  const [first] = listAt(summary, 'pods');
+  assert.deepEqual(objectAt(summary, 'node', 'memory'), {
+    ...{ time, usageBytes: 2 ** 22, workingSetBytes: 2 ** 22, rssBytes: 2 ** 22 },
+    availableBytes: 6 * 2 ** 20,
+  });
+  const cpu = (cores: number): object => ({
+    ...{ time, usageNanoCores: cores * 1e9, usageCoreNanoSeconds: cores * 1e10 },
+  });
+  assert.deepEqual(objectAt(summary, 'node', 'cpu'), cpu(1));
+  assert.deepEqual(objectAt(first, 'cpu'), cpu(1));
+  const containers = listAt(first, 'containers');
+  assert.deepEqual(
+    containers.map((one) => [stringAt(one, 'name'), objectAt(one, 'cpu')]),
+    [
+      ['c', cpu(0.5)],
+      ['d', cpu(0.5)],
+    ],
+  );
 });
 
 test('histograms add up, hide buckets, and expressions know time, chance and quantities', () => {
