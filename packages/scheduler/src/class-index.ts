@@ -1,9 +1,13 @@
 // data plane: all nodes ranked for one class of pods
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { ABSENT, type ClassRules } from './class-rules.ts';
+import type { NodeGroups } from './node-groups.ts';
 import type { NodeTable } from './node-table.ts';
 import { ScoreBuckets } from './score-buckets.ts';
 import type { TieWalk } from './tie-walk.ts';
+
+/** Groups that are behind by more than this share of the nodes are not brought up to date. */
+const NEAR_BITS = 3;
 
 /**
  * Every node with its score or its verdict, kept up to date by the log of changes. Nodes are
@@ -17,6 +21,7 @@ import type { TieWalk } from './tie-walk.ts';
 export class ClassIndex {
   readonly rules: ClassRules;
   readonly #table: NodeTable;
+  readonly #groups: NodeGroups | null;
   readonly #judged = new Int32Column();
   readonly #partition = new Uint16Column();
   readonly #place = new Uint32Column();
@@ -34,9 +39,11 @@ export class ClassIndex {
   /** What of `memoryBytes` who keeps it has counted. */
   countedBytes = 0;
 
-  constructor(rules: ClassRules, table: NodeTable) {
+  /** `groups`: nodes in the same state, which are judged once for all. */
+  constructor(rules: ClassRules, table: NodeTable, groups: NodeGroups | null = null) {
     this.rules = rules;
     this.#table = table;
+    this.#groups = groups;
   }
 
   /** Feasible nodes, as of the last `catchUp`. */
@@ -69,7 +76,7 @@ export class ClassIndex {
     if (this.#cursor < 0 || isVoid || !log.holds(this.#cursor)) {
       this.round++;
       const idEnd = Math.max(this.#idEnd, this.#table.idEnd);
-      for (let id = 0; id < idEnd; id++) this.#refresh(id);
+      this.#judgeAll(idEnd);
     } else {
       for (let position = this.#cursor; position < log.end; position++) {
         this.#refresh(log.at(position));
@@ -137,8 +144,38 @@ export class ClassIndex {
     return judged > 0 ? judged - 1 : judged === 0 ? ABSENT : judged;
   }
 
+  #judgeAll(idEnd: number): void {
+    const { rules } = this;
+    const groups = this.#groups;
+    if (groups === null || !rules.isAlike || !groups.isNear(idEnd >> NEAR_BITS)) {
+      for (let id = 0; id < idEnd; id++) this.#refresh(id);
+      return;
+    }
+    groups.catchUp();
+    // By group: 1 + score, or the verdict; 0 not judged. The second: which raw pair it has.
+    const judged = new Int32Array(groups.end + 1);
+    const pairs = new Int32Array(groups.end + 1);
+    for (let id = 0; id < idEnd; id++) {
+      const group = groups.groupAt(id);
+      if (group === 0 || judged[group] === 0) {
+        const score = rules.judge(id);
+        judged[group] = group === 0 ? 0 : score >= 0 ? score + 1 : score;
+        pairs[group] = rules.pair;
+        this.#replace(id, score);
+      } else {
+        const known = judged[group]!;
+        rules.pair = pairs[group]!;
+        this.#replace(id, known > 0 ? known - 1 : known);
+      }
+    }
+  }
+
   #refresh(id: number): void {
-    const score = this.rules.judge(id);
+    this.#replace(id, this.rules.judge(id));
+  }
+
+  /** What `judge` has just said of a node, with its `pair`. */
+  #replace(id: number, score: number): void {
     const judged = score >= 0 ? score + 1 : score === ABSENT ? 0 : score;
     const before = this.#judged.get(id);
     const now = score >= 0 ? this.#partitionFor() : 0;

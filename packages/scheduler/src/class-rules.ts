@@ -116,6 +116,11 @@ export class ClassRules {
     this.#toleratesCordon = isTolerated(CORDON_TAINT, podClass.tolerations);
   }
 
+  /** Whether the answer is the same for all nodes of a group. */
+  get isAlike(): boolean {
+    return !this.#isNameBound && this.ports === null && this.#devices === null;
+  }
+
   /** The greatest score that `judge` can answer. */
   get scoreMax(): number {
     const { fitWeight, balanceWeight, imageWeight } = this.#profile;
@@ -379,6 +384,24 @@ export class ClassRules {
     const score = Math.trunc((100 * (clamped - IMAGE_BYTES_MIN)) / (max - IMAGE_BYTES_MIN));
     this.#imageMemo[set] = score + 1;
     return score;
+  }
+}
+
+/** Classes whose rules are kept. */
+const KEPT_MAX = 64;
+
+/** Rules of the classes that were asked for last: what they know of kinds of nodes is kept. */
+export class KeptRules {
+  readonly #byClass = new Map<PodClass, ClassRules>();
+
+  of(podClass: PodClass, make: () => ClassRules): ClassRules {
+    let rules = this.#byClass.get(podClass);
+    // Counters of ports may end.
+    if (rules !== undefined && rules.ports === null) return rules;
+    if (this.#byClass.size >= KEPT_MAX) this.#byClass.clear();
+    rules = make();
+    this.#byClass.set(podClass, rules);
+    return rules;
   }
 }
 

@@ -63,6 +63,22 @@ export class NodeGroups {
     return this.#next.get(id);
   }
 
+  /** 1 + number of the group of a node, 0 without. */
+  groupAt(id: number): number {
+    return this.#group.get(id);
+  }
+
+  /** Groups have smaller numbers. */
+  get end(): number {
+    return this.#groupEnd;
+  }
+
+  /** Whether no more changes than that are to be taken in. */
+  isNear(changesMax: number): boolean {
+    const { log } = this.#table;
+    return this.#cursor >= 0 && log.holds(this.#cursor) && log.end - this.#cursor <= changesMax;
+  }
+
   get memoryBytes(): number {
     let bytes = this.#group.memoryBytes * 3 + this.head.memoryBytes * 4 + this.#slots.byteLength;
     bytes += this.#points.memoryBytes;

@@ -4,7 +4,7 @@
  */
 import type { Random } from '@megaplane/base/random';
 import { ClassIndex } from './class-index.ts';
-import { ABSENT, ClassRules } from './class-rules.ts';
+import { ABSENT, ClassRules, KeptRules } from './class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Constraints, SPREADS_OVER_CHOSEN } from './constraints/constraints.ts';
@@ -100,7 +100,6 @@ const NOT_SO_EASY = -2;
 const BEST_SHOWN_MAX = 5;
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
 const SHAPES_MAX = 2048;
-
 export interface PlacementMetrics {
   indexed: number;
   searched: number;
@@ -132,6 +131,7 @@ export class Placement {
   /** Made for the first pod that is searched for. */
   #groups: NodeGroups | null = null;
   #search: GroupSearch | null = null;
+  readonly #kept = new KeptRules();
   readonly #walk: TieWalk;
   readonly #domainPick: DomainPick;
   readonly #rivals: Rivals;
@@ -383,7 +383,7 @@ export class Placement {
 
   #indexOf(key: IndexKey, { podClass, fast }: Task, keys: readonly string[]): ClassIndex {
     return this.#shelf.take(key, () => {
-      return new ClassIndex(this.#rulesOf(podClass, fast, keys), this.#options.nodes);
+      return new ClassIndex(this.#rulesOf(podClass, fast, keys), this.#options.nodes, this.#groups);
     });
   }
 
@@ -477,7 +477,7 @@ export class Placement {
     const { podClass, fast } = task;
     const groups = (this.#groups ??= new NodeGroups(this.#options.nodes));
     groups.catchUp();
-    const rules = this.#rulesOf(podClass, fast);
+    const rules = this.#kept.of(podClass, () => this.#rulesOf(podClass, fast));
     rules.prepare();
     const excluded = this.#excludedFor(task, rules);
     // Nodes of a group differ in their names, and in the ports that are taken.
