@@ -41,14 +41,20 @@ export const KEY_BYTES_MAX = 0xffffff;
  * is used at all is resident as a whole.
  */
 const BLOCK_ARENAS = 2;
-/** Blocks without any arena in use that are kept, so that churn does not allocate: 32 MiB. */
-const SPARE_BLOCKS_MAX = 4;
+/**
+ * Blocks without any arena in use that are kept, so that churn does not allocate: 32 MiB, and of
+ * large stores one part in so many.
+ */
+const SPARE_BLOCKS_MIN = 4;
+const SPARE_PARTS = 24;
 /** Spares go, too, when no arena was begun for so long. */
 const QUIET_MS = 2000;
 /** So much more memory makes the collector look for garbage. */
 const PRESSURE_BYTES: number = 64 * 1024 * 1024;
 /** Pauses between attempts to have dropped blocks found: each is twice as long, up to a limit. */
 const SETTLE_MS_MIN = 250;
+/** No attempt while blocks are dropped now and then: each marks the whole heap. */
+const DROPPED_MS_MIN = 1000;
 const SETTLE_MS_MAX = 64_000;
 const ARENAS_MAX = 1 << (32 - GRANULE_BITS);
 /** Appending streams: new records of each class, and survivors of each class. */
@@ -111,6 +117,8 @@ export class Arenas {
   /** Dropped blocks that the collector has not found yet, and how often that changed. */
   #dropped = 0;
   #changes = 0;
+  #changesSeen = 0;
+  #droppedMs = -Infinity;
   readonly #found = new FinalizationRegistry<null>(() => {
     this.#dropped--;
     this.#changes++;
@@ -220,7 +228,7 @@ export class Arenas {
       this.#isWarming = false;
       this.#hasSpares = true;
       this.#addBlock(memory);
-      this.#dropBlocks(SPARE_BLOCKS_MAX);
+      this.#dropBlocks(this.#sparesMax);
     });
   }
 
@@ -315,7 +323,11 @@ export class Arenas {
     if (block.free.length === 1) this.#roomy.push(block);
     if (block.free.length < BLOCK_ARENAS) return;
     this.#hasSpares = true;
-    this.#dropBlocks(SPARE_BLOCKS_MAX);
+    this.#dropBlocks(this.#sparesMax);
+  }
+
+  get #sparesMax(): number {
+    return Math.max(SPARE_BLOCKS_MIN, Math.floor(this.#blocks.size / SPARE_PARTS));
   }
 
   #dropBlocks(keep: number): void {
@@ -348,6 +360,11 @@ export class Arenas {
       this.#dropBlocks(0);
     }
     if (this.#isFreed) return;
+    if (this.#changes !== this.#changesSeen) {
+      this.#changesSeen = this.#changes;
+      this.#droppedMs = nowMs;
+    }
+    if (nowMs - this.#droppedMs < DROPPED_MS_MIN) return;
     if (nowMs - this.#settledMs < this.#settlePauseMs) return;
     this.#settledMs = nowMs;
     this.#settlePauseMs = Math.min(this.#settlePauseMs * 2, SETTLE_MS_MAX);
