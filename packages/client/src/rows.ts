@@ -112,8 +112,10 @@ export class Rows {
 
   /** The list of what rests is complete: everything else has changed. */
   endRest(): void {
+    const { onMoved } = this.#handler;
+    if (onMoved === undefined) return;
     for (let id = 0; id < this.#keys.idEnd; id++) {
-      if (this.#keys.has(id) && this.#seen.get(id) !== this.#round) this.#handler.onMoved?.(id);
+      if (this.#keys.has(id) && this.#seen.get(id) !== this.#round) onMoved(id);
     }
   }
 
