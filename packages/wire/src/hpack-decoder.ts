@@ -14,6 +14,7 @@ const INTEGER_MAX = 0x0fff_ffff;
 const IN_NAME = 1;
 const IN_VALUE = 2;
 const IN_TARGET = 4;
+const TARGET = ':path';
 
 /** 1: may stand in a field name (lower-case token); 2: in a value; 4: in a request's target. */
 const CHARACTERS: Uint8Array = buildCharacters();
@@ -48,7 +49,7 @@ export class HpackDecoder {
    */
   varyingAt = 0;
   varyingTo = 0;
-  /** Name of the field that is expected to have another value in each block: a request's target. */
+  /** Name of the field that is expected to have another value in each block. */
   varying = '';
   /** Octets that SETTINGS_HEADER_TABLE_SIZE allows: as announced and acknowledged. */
   #tableBytesMax: number;
@@ -111,7 +112,7 @@ export class HpackDecoder {
   wholeValue(bytes: Buffer, start: number, end: number, otherBytes: number): string | null {
     this.#at = start;
     this.#flawed = false;
-    const value = this.#stringAt(bytes, end, IN_TARGET);
+    const value = this.#stringAt(bytes, end, this.varying === TARGET ? IN_TARGET : IN_VALUE);
     if (value === null || this.#at !== end || this.#flawed) return null;
     return otherBytes + value.length > this.#headBytesMax ? null : value;
   }
@@ -148,7 +149,7 @@ export class HpackDecoder {
       this.#flawed = this.table.flawed(index - STATIC_LENGTH);
     }
     const valueAt = this.#at;
-    const value = this.#stringAt(bytes, end, name === this.varying ? IN_TARGET : IN_VALUE);
+    const value = this.#stringAt(bytes, end, name === TARGET ? IN_TARGET : IN_VALUE);
     if (value === null) return false;
     if (name === this.varying) {
       this.varyingAt = this.varyingAt === 0 ? valueAt : -1;

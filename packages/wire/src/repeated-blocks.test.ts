@@ -268,6 +268,20 @@ const AUDITS: readonly Step[] = [
   ...Array.from({ length: 5 }, () => ({ kind: 'like', back: 0, value: '/c' }) as const),
 ];
 
+/** A value that no target of a request could have. */
+const ODD: readonly Step[] = [
+  {
+    kind: 'fields',
+    sizes: [],
+    fields: [
+      { name: ':status', value: '200', form: 'known', isPacked: false },
+      { name: 'audit-id', value: 'one', form: 'known', isPacked: false },
+    ],
+  },
+  { kind: 'like', back: 0, value: '/c' },
+  { kind: 'again', back: 0, change: [3, 1] },
+];
+
 test('a client reads each answer and its trailers as a plain decoder does', () => {
   fc.assert(
     fc.property(steps(fc.oneof({ weight: 3, arbitrary: answers }, extras)), (all) => {
@@ -317,6 +331,6 @@ test('a client reads each answer and its trailers as a plain decoder does', () =
         ask();
       }
     }),
-    { numRuns: 200, examples: [[AUDITS]] },
+    { numRuns: 200, examples: [[AUDITS], [ODD]] },
   );
 });
