@@ -134,7 +134,6 @@ export class UnchangedSince implements RowTest {
 export class Filter implements RowTest {
   /** Nothing is filtered out. */
   readonly isEverything: boolean;
-  readonly needsValues: boolean;
   /** Neither labels nor fields select: what upstream counts remaining items by. */
   readonly isUnselected: boolean;
   /** The part of all hashes that passes, or null. */
@@ -167,7 +166,6 @@ export class Filter implements RowTest {
     this.#ways = fields.requirements.map(({ field }) => FIELD_WAYS.get(field) ?? PARSED);
     this.isUnselected = !hasLabels && fields.requirements.length === 0;
     this.isEverything = this.isUnselected && shard === null;
-    this.needsValues = !this.isEverything;
     this.shard = shard;
     this.labels = selector;
     this.name = pinnedField(fields, 'metadata.name') ?? '';
@@ -175,6 +173,10 @@ export class Filter implements RowTest {
     this.nodeName = pinnedField(fields, 'spec.nodeName') ?? null;
     this.#prefixLength = prefixLength;
     this.#isNamespaced = isNamespaced;
+  }
+
+  get needsValues(): boolean {
+    return !this.isEverything;
   }
 
   /** True where the object in `row` passes; its key must be set. */

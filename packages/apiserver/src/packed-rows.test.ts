@@ -7,7 +7,9 @@ import { bootstrap } from './bootstrap.ts';
 import { DEFINITIONS_PREFIX } from './custom/custom-schemas.ts';
 import { EmbeddedStorage } from './embedded-storage.ts';
 import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
+import { keyOf, rangeOf, findServed } from './served.ts';
 import { emptyRow } from './storage.ts';
+import { isStoredAs } from './writing.ts';
 
 const PODS = 1600;
 const POD_PATH = '/api/v1/namespaces/default/pods';
@@ -122,6 +124,39 @@ test('pods that were packed are shown, found, watched and changed as they were b
   const listed = ask(freshServer(), 'GET', `${POD_PATH}?labelSelector=team%3Dthree`, JSON_TYPE);
   assert.equal((JSON.parse(listed.text) as { items: unknown[] }).items.length, 1);
   assert.equal(ask(freshServer(), 'DELETE', `${POD_PATH}/pod-1001`, JSON_TYPE).status, 200);
+});
+
+test('an update that changes nothing is known though much was read since', () => {
+  const api = freshServer();
+  const { world } = api.parts;
+  const served = findServed('', 'v1', 'pods');
+  assert(served !== undefined);
+  const key = keyOf(served, 'default', 'pod-700');
+  const row = emptyRow();
+  assert(world.storage.get(key, row));
+  const text = Buffer.from(row.bytes.subarray(row.start, row.end));
+  const stored = { revision: row.modRevision, bytes: text.length };
+  const range = rangeOf(served, 'default');
+  for (let round = 0; round < 2; round++) {
+    let bytes = 0;
+    world.storage.page(
+      range.start,
+      range.end,
+      0,
+      (other) => (bytes += other.end - other.start) > 0,
+    );
+    assert(bytes > 1_000_000, 'more than is kept of what was read');
+    assert(isStoredAs(world.storage, key, stored, text));
+  }
+  const revision = stored.revision + 1;
+  assert(!isStoredAs(world.storage, key, { ...stored, revision }, text), 'others wrote since');
+  const other = Buffer.from(text);
+  other.write('X', text.indexOf('value-of-3'));
+  assert(!isStoredAs(world.storage, key, stored, other));
+  const path = `${POD_PATH}/pod-700`;
+  const shown = JSON.parse(ask(api, 'GET', path, JSON_TYPE).text) as object;
+  const again = JSON.parse(ask(freshServer(), 'PUT', path, JSON_TYPE, shown).text) as object;
+  assert.deepEqual(again, shown);
 });
 
 test('a definition that was deflated is inflated though its like were packed', () => {

@@ -150,7 +150,7 @@ function putNext(
   const ends = behaviourOf(served).endsAfterUpdate ?? endsObject;
   const isEnd = ends(previous, next);
   // what is marked, and has nothing left to wait for, goes with whatever write comes next
-  if (!isEnd && isStoredAs(bytes) && !world.storage.isStale(key)) {
+  if (!isEnd && isStoredAs(world.storage, key, stored, bytes) && !world.storage.isStale(key)) {
     sendWritten(context, 200, value, stored.revision, bytes);
     return;
   }

@@ -40,7 +40,7 @@ import { dropGatedPodFields } from './pod-gates.ts';
 import { faultyKind, newFaults, typeOf, withDefaults } from './schema-gate.ts';
 import { keyOf, type Served } from './served.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
-import { emptyRow, EXPECT_ABSENT, type WriteOutcome } from './storage.ts';
+import { emptyRow, EXPECT_ABSENT, type Storage, type WriteOutcome } from './storage.ts';
 import type { World } from './world.ts';
 import { encoderOf } from './representation.ts';
 import { Sink } from './sink.ts';
@@ -333,14 +333,21 @@ function startStatus(served: Served, object: JsonObject): void {
 }
 
 /**
- * True where `bytes` say what the object says that `readStored` found last, in this turn: the same
- * text, or the same fields in another order.
+ * True where `bytes` say what the object says that `readStored` found: the same text, or the same
+ * fields in another order. It is read once more, for whatever others were read since may lie where
+ * it lay.
  */
-export function isStoredAs(bytes: Buffer): boolean {
-  if (bytes.length !== row.end - row.start) return false;
+export function isStoredAs(
+  storage: Storage,
+  key: Buffer,
+  stored: Pick<StoredObject, 'bytes' | 'revision'>,
+  bytes: Buffer,
+): boolean {
+  if (bytes.length !== stored.bytes) return false;
+  if (!storage.get(key, row) || row.modRevision !== stored.revision) return false;
   if (row.bytes.compare(bytes, 0, bytes.length, row.start, row.end) === 0) return true;
-  const stored = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
-  return equals(JSON.parse(bytes.toString('utf8')) as JsonObject, stored);
+  const present = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+  return equals(JSON.parse(bytes.toString('utf8')) as JsonObject, present);
 }
 
 /** An object as it is stored. */
