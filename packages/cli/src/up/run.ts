@@ -8,6 +8,7 @@ import { makeDirectory } from '@megaplane/base/directory';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { crowd, refusal } from './capacity.ts';
 import { Child } from './children.ts';
+import { awaitDefaultAccount } from './default-account.ts';
 import {
   assertMergeable,
   assertReplaceable,
@@ -127,6 +128,7 @@ async function bringUp(cluster: Cluster): Promise<boolean> {
   if (end.signal.aborted) return false;
   keepKubeletPort(cluster);
   if (options.components.includes('nodes')) await followNodes(cluster);
+  if (options.components.includes('controllers')) await followAccount(cluster);
   if (options.pods > 0 && !end.signal.aborted) await followPods(cluster);
   const isReached = !end.signal.aborted;
   measure(cluster);
@@ -188,6 +190,17 @@ async function followNodes(cluster: Cluster): Promise<void> {
   await follow(cluster, 'nodes ready', nodes, 'megaplane_nodes_ready', 0, (ms) => {
     cluster.timings.nodesReadyMs = ms;
   });
+}
+
+async function followAccount({ options, end }: Cluster): Promise<void> {
+  const client = await createKubeClient({ kubeconfig: paths(options.dataDir).administrator });
+  try {
+    const isThere = await awaitDefaultAccount(client, end.signal);
+    if (isThere || end.signal.aborted) return;
+    process.stderr.write('megaplane: no service account "default" yet: pods may be refused\n');
+  } finally {
+    client.close();
+  }
 }
 
 async function followPods(cluster: Cluster): Promise<void> {

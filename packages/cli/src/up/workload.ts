@@ -76,7 +76,7 @@ async function existing(client: Client, count: number): Promise<Uint8Array> {
   return found;
 }
 
-/** In a cluster seconds old the service account that pods need may still be on its way. */
+/** Where no controller of this cluster makes the service account it may still be on its way. */
 async function firstPod(client: Client, signal: AbortSignal): Promise<ClientResponse> {
   const endMs = client.timers.nowMs() + FIRST_POD_MS_MAX;
   for (;;) {
