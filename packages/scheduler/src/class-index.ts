@@ -38,6 +38,8 @@ export class ClassIndex {
   #feasible = 0;
   /** What of `memoryBytes` who keeps it has counted. */
   countedBytes = 0;
+  /** When it was asked for last, by who keeps it. */
+  usedAt = 0;
 
   /** `groups`: nodes in the same state, which are judged once for all. */
   constructor(rules: ClassRules, table: NodeTable, groups: NodeGroups | null = null) {

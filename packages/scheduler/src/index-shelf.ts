@@ -10,6 +10,8 @@ import type { NodeTable } from './node-table.ts';
 export const INDEX_BYTES_MAX: number = 512 * 1024 * 1024;
 /** Up to here an index is built at once; above, only for a class that comes again and again. */
 export const SEARCHED_NODES_MIN = 256;
+/** Where room is made, this part of the memory (a power of two) is freed. */
+const KEPT_FREE_BITS = 4;
 /** Keys of which it is remembered what was spent. */
 const SPENT_MAX = 100_000;
 
@@ -32,6 +34,7 @@ export class IndexShelf {
   readonly #crowds = new Map<string, Crowd>();
   #crowdBytes = 0;
   #indexBytes = 0;
+  #uses = 0;
   built = 0;
 
   constructor(nodes: NodeTable, limits: ShelfLimits) {
@@ -47,10 +50,9 @@ export class IndexShelf {
       this.built++;
       this.#spent.delete(key);
       index = make();
-    } else if (this.#indexes.size > 1) {
-      this.#indexes.delete(key);
+      this.#indexes.set(key, index);
     }
-    this.#indexes.set(key, index);
+    index.usedAt = ++this.#uses;
     index.catchUp();
     const { memoryBytes } = index;
     this.#indexBytes += memoryBytes - index.countedBytes;
@@ -118,8 +120,12 @@ export class IndexShelf {
   }
 
   #makeRoom(): void {
-    for (const key of this.#indexes.keys()) {
-      if (this.memoryBytes < this.#limits.bytesMax) return;
+    if (this.memoryBytes < this.#limits.bytesMax) return;
+    const byUse = [...this.#indexes].toSorted(([, one], [, other]) => one.usedAt - other.usedAt);
+    // Some more than needed, so that not each new index sorts them all.
+    const bytesKept = this.#limits.bytesMax - (this.#limits.bytesMax >>> KEPT_FREE_BITS);
+    for (const [key] of byUse) {
+      if (this.memoryBytes < bytesKept) return;
       this.#dropIndex(key);
     }
   }

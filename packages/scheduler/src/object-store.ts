@@ -40,6 +40,9 @@ export class ObjectStore {
   /** Keys of the last changes, of kinds that somebody follows. */
   readonly #changes = new Map<string, string[]>();
 
+  /** Counts changes of all kinds. */
+  changeCount = 0;
+
   /** Counts changes of a kind. */
   versionOf(kind: string): number {
     return this.#versions.get(kind) ?? 0;
@@ -55,6 +58,7 @@ export class ObjectStore {
   }
 
   #changed(kind: string, key: string): void {
+    this.changeCount++;
     this.#versions.set(kind, this.versionOf(kind) + 1);
     const changes = this.#changes.get(kind);
     if (changes === undefined) return;

@@ -1,9 +1,14 @@
 // data plane: a heap of pods under three keys
+import { PodLine } from './pod-line.ts';
 
 /**
  * The least entry first, by `first`, then `second`, then `third`, then in order of arrival. What
  * has become of an entry meanwhile is not the heap's business: whoever takes one out compares its
  * stamp with the pod's.
+ *
+ * Who comes in order stands in a line, and only who pushes in is in the heap. So all entries of the
+ * heap are less than the last of the line (when that is taken the heap is empty), and of equal
+ * ones those of the line came first.
  */
 const LENGTH_MIN = 256;
 
@@ -15,12 +20,18 @@ export class PodHeap {
   #ids: Uint32Array = new Uint32Array(LENGTH_MIN);
   #stamps: Uint32Array = new Uint32Array(LENGTH_MIN);
   #arrivals = 0;
-  size = 0;
+  #heaped = 0;
+  readonly #line = new PodLine();
+
+  get size(): number {
+    return this.#line.size + this.#heaped;
+  }
 
   push(id: number, stamp: number, first: number, second: number, third: number): void {
-    if (this.size === this.#ids.length) this.#grow();
+    if (this.#line.offer(id, stamp, first, second, third)) return;
+    if (this.#heaped === this.#ids.length) this.#grow();
     const arrival = this.#arrivals++;
-    let at = this.size++;
+    let at = this.#heaped++;
     while (at > 0) {
       const parent = (at - 1) >>> 1;
       if (!this.#isLess(first, second, third, arrival, parent)) break;
@@ -32,20 +43,33 @@ export class PodHeap {
 
   /** Of the least entry; the heap is not empty. */
   get topId(): number {
-    return this.#ids[0]!;
+    return this.#isHeapNext ? this.#ids[0]! : this.#line.topId;
   }
 
   get topStamp(): number {
-    return this.#stamps[0]!;
+    return this.#isHeapNext ? this.#stamps[0]! : this.#line.topStamp;
   }
 
   get topFirst(): number {
-    return this.#first[0]!;
+    return this.#isHeapNext ? this.#first[0]! : this.#line.topFirst;
   }
 
   /** Takes the least entry out. */
   pop(): void {
-    const last = --this.size;
+    if (this.#isHeapNext) this.#popHeap();
+    else this.#line.pop();
+  }
+
+  get #isHeapNext(): boolean {
+    if (this.#heaped === 0) return false;
+    const line = this.#line;
+    if (this.#first[0]! !== line.topFirst) return this.#first[0]! < line.topFirst;
+    if (this.#second[0]! !== line.topSecond) return this.#second[0]! < line.topSecond;
+    return this.#third[0]! < line.topThird;
+  }
+
+  #popHeap(): void {
+    const last = --this.#heaped;
     if (last === 0) return;
     const id = this.#ids[last]!;
     const stamp = this.#stamps[last]!;

@@ -523,11 +523,11 @@ export class SchedulerCore {
 
   #assume(id: number, node: number, nowMs: number): void {
     const podClass = this.pods.podClass.get(id);
-    const { usages } = this.nodes;
-    const usage = usageOf(this.identities.classes.get(podClass), usages);
-    usages.retain(usage);
+    const usage = usageOf(this.#classOf(id), this.nodes.usages);
+    this.nodes.usages.retain(usage);
     // Who found a node elsewhere leaves the one that it waited for to others.
-    if (this.nominator.nodeOf(id) !== this.nodes.nameOf(node)) this.#unnominate(id, nowMs);
+    const nominated = this.nominator.nodeOf(id);
+    if (nominated !== '' && nominated !== this.nodes.nameOf(node)) this.#unnominate(id, nowMs);
     this.nominator.delete(id);
     this.#occupancy.enter(id, node, usage, PLACE.assumed);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);

@@ -35,6 +35,9 @@ export class TermWatch {
   readonly #memo = new Map<number | string, Constraints>();
   /** A sum of counters that only grow: it stays the same only if all of them do. */
   #memoStamp = 0;
+  /** Changes of all objects, and of those that are regarded, when that was asked last. */
+  #changeCount = 0;
+  #regarded = 0;
 
   constructor(identities: Identities, pods: PodTable, nodes: NodeTable, objects: ObjectStore) {
     this.#identities = identities;
@@ -94,9 +97,14 @@ export class TermWatch {
   #forgetStale(): void {
     const { classes, labels, namespaces, owners } = this.#identities;
     const epochs = classes.epoch + labels.epoch + namespaces.epoch + owners.epoch;
-    let versions = this.#book.version + this.counters.version;
-    for (const kind of REGARDED) versions += this.#objects.versionOf(kind);
-    const stamp = epochs + versions;
+    const own = epochs + this.#book.version + this.counters.version;
+    const { changeCount } = this.#objects;
+    if (changeCount !== this.#changeCount) {
+      this.#changeCount = changeCount;
+      this.#regarded = 0;
+      for (const kind of REGARDED) this.#regarded += this.#objects.versionOf(kind);
+    }
+    const stamp = own + this.#regarded;
     if (stamp !== this.#memoStamp || this.#memo.size > MEMO_MAX) this.#memo.clear();
     this.#memoStamp = stamp;
   }
