@@ -149,6 +149,12 @@ class Side {
       .some((one) => /"behind":[1-9]/.test(one));
   }
 
+  /** How many creations of the stream were answered. */
+  created(index: number): number {
+    const told = [...(this.#told[index]?.values() ?? [])].flat();
+    return told.filter((one) => one.includes('"created":true')).length;
+  }
+
   /** All that was told so far. */
   show(): string {
     return this.#told
@@ -172,6 +178,13 @@ function note(told: Map<string, string[]>, shown: Shown | string): void {
   else {
     const { revision, created, canceled, compact: behind, reason } = shown;
     list.push(JSON.stringify({ revision, created, canceled, behind, reason }));
+  }
+}
+
+/** A busy server may answer late; while neither did, both were told the same. */
+async function untilCreated(sides: readonly Side[], index: number, count: number): Promise<void> {
+  for (let i = 0; i < 1000 && sides.some((side) => side.created(index) < count); i++) {
+    await sleep(3);
   }
 }
 
@@ -218,6 +231,8 @@ async function compare(program: string, is34: boolean): Promise<void> {
       const isCompaction = step.kind === 'call' && step.path === 'KV/Compact';
       // etcd feeds watches from the past every 100 ms, also those that have nothing to be told.
       if (isProgress || isCompaction) await sleep(400);
+      const creates = step.kind === 'send' && step.fields[0]?.[0] === 1 ? step.stream : null;
+      const count = theirs.created(creates ?? 0) + 1;
       const both = [theirs, ours].map(async (side) => {
         if (step.kind === 'send') side.send(step.stream, step.fields);
         else if (step.kind === 'reopen') side.open(step.stream);
@@ -227,6 +242,7 @@ async function compare(program: string, is34: boolean): Promise<void> {
       const [expected, found] = await Promise.all(both);
       const what = `SEED=${seed}\n${script.slice(-12).join('\n')}`;
       assert.equal(found, expected, what);
+      if (creates !== null) await untilCreated([theirs, ours], creates, count);
       if (!(await settle(theirs, ours))) assert.equal(ours.show(), theirs.show(), what);
     }
   } finally {
