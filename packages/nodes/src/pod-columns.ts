@@ -1,6 +1,7 @@
 // data plane: what a simulator remembers of a pod, some bytes
 /** Columns of the simulated pods; rows are those of the informer over bound pods. */
-import { Uint8Column } from '@megaplane/base/column';
+import { Uint32Column, Uint8Column } from '@megaplane/base/column';
+import { hashOf } from './chaos/fault.ts';
 import { Rows } from './rows.ts';
 
 /** Flag of a row: the pod's phase is Running. */
@@ -11,8 +12,17 @@ export const STARTED = 4;
 export class PodColumns extends Rows {
   readonly failures: Uint8Column = new Uint8Column();
 
-  override reset(id: number): void {
+  /** What the uid hashes to. */
+  readonly #uid: Uint32Column = new Uint32Column();
+
+  override reset(id: number, uid: string = ''): void {
     super.reset(id);
     this.failures.set(id, 0);
+    this.#uid.set(id, hashOf(uid));
+  }
+
+  /** The row was filled for a pod of another uid. */
+  isOther(id: number, uid: string): boolean {
+    return this.#uid.get(id) !== hashOf(uid);
   }
 }

@@ -12,6 +12,8 @@ interface World {
   readonly metrics: SimulatorMetrics;
   readonly nodes: Map<string, readonly string[]>;
   readonly see: (id: number, pod: object) => void;
+  /** Containers that began to run. */
+  readonly started: readonly number[];
 }
 
 function world(
@@ -22,6 +24,7 @@ function world(
   const metrics = new SimulatorMetrics();
   const nodes = new Map<string, readonly string[]>([['n', ['10.128.0.1']]]);
   const seen = new Set<number>();
+  const started: number[] = [];
   const pods = new Pods({
     client,
     metrics,
@@ -30,13 +33,14 @@ function world(
     find: (_, name) => Number(name.slice(1)),
     nodeAddresses: (node) => nodes.get(node) ?? null,
     networksOf: (node) => networks.get(node) ?? [],
+    onStart: (_, containers) => void started.push(containers),
   });
   const see = (id: number, pod: object): void => {
     const bytes = Buffer.from(JSON.stringify(pod));
     pods.handler.onUpsert(id, !seen.has(id), bytes, 0, bytes.length);
     seen.add(id);
   };
-  return { client, pods, metrics, nodes, see };
+  return { client, pods, metrics, nodes, see, started };
 }
 
 function pod(id: number, status: object = {}, metadata: object = {}, node = 'n'): object {
@@ -197,4 +201,29 @@ test("times of pods follow the machine's clock back when it was set ahead", () =
   see(1, pod(1));
   assert.ok(aheadMs > 86_390_000);
   assert.ok(startTime(client.answer(200).body) - client.timers.nowMs() < 1000);
+});
+
+test('containers are counted once they run, however often the pod changes before', () => {
+  const { client, see, started } = world(new Set(CALLS));
+  see(0, pod(0));
+  see(0, pod(0, { conditions: [] }));
+  while (client.sent.length > 0) client.answer(200);
+  see(0, pod(0, { phase: 'Running' }));
+  assert.deepEqual(started, [1]);
+});
+
+test('a pod of the same name as one whose end nobody told is started', () => {
+  const { client, see, started, metrics } = world(new Set(CALLS));
+  see(0, pod(0));
+  while (client.sent.length > 0) client.answer(200);
+  see(0, pod(0, { phase: 'Running' }));
+  see(0, pod(0, {}, { uid: 'other' }));
+  const uids = new Set<string>();
+  while (client.sent.length > 0) {
+    const { body } = client.answer(200);
+    if (body !== '') uids.add(JSON.parse(body).metadata.uid);
+  }
+  assert.deepEqual([...uids], ['other']);
+  assert.deepEqual(started, [1, 1]);
+  assert.equal(metrics.podsBound, 1);
 });

@@ -66,6 +66,13 @@ interface Action {
   readonly stage: PodStage;
   /** What follows when this has been answered well. */
   readonly next: Action | null;
+  /** Containers that run then, and where; null: it starts none. */
+  readonly starts: Starts | null;
+}
+
+interface Starts {
+  readonly node: string;
+  readonly containers: number;
 }
 
 /** See the head of the file. Give `handler` to the informer over pods with a node. */
@@ -114,8 +121,12 @@ export class Pods {
 
   #onPod(id: number, isNew: boolean, pod: JsonObject): void {
     const columns = this.#columns;
-    if (isNew) {
-      columns.reset(id);
+    const uid = text(object(pod['metadata'])['uid']);
+    const isOther = columns.isOther(id, uid);
+    // a watch that was cut off long may leave out the end of the pod of this name before
+    if (!isNew && isOther) this.#onGone(id);
+    if (isNew || isOther) {
+      columns.reset(id, uid);
       this.#ips.reset(id);
       this.#options.metrics.podsBound++;
     }
@@ -182,17 +193,24 @@ export class Pods {
     const calls = this.#options.calls ?? NO_CALLS;
     const { uid } = metadata;
     const isKubelet = calls.size > 0;
-    const change = (patch: JsonObject, next: Action | null): Action => {
+    const change = (patch: JsonObject, next: Action | null, starts?: Starts): Action => {
       const told = isKubelet ? withGeneration(patch, pod) : patch;
       const body = JSON.stringify({ metadata: { uid }, ...told });
       const to = { path: `${path}/status`, contentType: CONTENT.strategicPatch };
-      const patching: Action = { method: 'PATCH', ...to, body, stage, next };
+      const patching: Action = {
+        method: 'PATCH',
+        ...to,
+        body,
+        stage,
+        next,
+        starts: starts ?? null,
+      };
       return calls.has('pod-get') ? { ...readOf(path, stage), next: patching } : patching;
     };
     if (stage === 'delete') {
       const body = JSON.stringify({ gracePeriodSeconds: 0, preconditions: { uid } });
       const to = { path, contentType: CONTENT.json };
-      const remove: Action = { method: 'DELETE', ...to, body, stage, next: null };
+      const remove: Action = { method: 'DELETE', ...to, body, stage, next: null, starts: null };
       if (!calls.has('pod-final')) return remove;
       // the deletion is seen, then the end of the containers, then the pod is let go
       const last: Action = calls.has('pod-get') ? { ...readOf(path, stage), next: remove } : remove;
@@ -200,14 +218,14 @@ export class Pods {
     }
     if (stage === 'complete') return change(completePatch(pod, now), null);
     const ready = this.#ready(id, pod, hostIps, now);
-    if (!calls.has('pod-creating')) return change(ready, null);
-    const running = change(withoutReasons(ready), null);
+    const starts = startsOf(pod);
+    if (!calls.has('pod-creating')) return change(ready, null, starts);
+    const running = change(withoutReasons(ready), null, starts);
     return change(creatingPatch(pod, hostIps, now), change(sandboxPatch(now), running));
   }
 
   #ready(id: number, pod: JsonObject, hostIps: readonly string[], now: string): JsonObject {
-    const { containers, nodeName, hostNetwork } = object(pod['spec']);
-    this.#options.onStart?.(text(nodeName), Array.isArray(containers) ? containers.length : 0);
+    const { nodeName, hostNetwork } = object(pod['spec']);
     if (hostNetwork === true) return readyPatch(pod, hostIps, [], now);
     const ips = this.#ips.of(id, this.#options.networksOf?.(text(nodeName)) ?? []);
     // With no address left the pod runs without one of its own, as on the host's network.
@@ -243,6 +261,8 @@ export class Pods {
     const isFinal = (status >= 200 && status < 300) || status === 404 || status === 409;
     if (isFinal) {
       this.#columns.failures.set(id, 0);
+      const { starts } = action;
+      if (starts !== null && status < 300) this.#options.onStart?.(starts.node, starts.containers);
       const isLast = action.next === null && action.stage === 'ready' && status < 300;
       const isKubelet = (this.#options.calls ?? NO_CALLS).size > 0;
       if (isLast && isKubelet) this.#columns.mark(id, STARTED, true);
@@ -275,7 +295,13 @@ export class Pods {
 
 /** A kubelet reads a pod before it writes. */
 function readOf(path: string, stage: PodStage): Omit<Action, 'next'> {
-  return { method: 'GET', path, contentType: '', body: null, stage };
+  return { method: 'GET', path, contentType: '', body: null, stage, starts: null };
+}
+
+function startsOf(pod: JsonObject): Starts {
+  const { containers, nodeName } = object(pod['spec']);
+  const count = Array.isArray(containers) ? containers.length : 0;
+  return { node: text(nodeName), containers: count };
 }
 
 function utf8(bytes: Uint8Array, start: number, end: number): string {

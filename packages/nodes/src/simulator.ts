@@ -5,7 +5,7 @@ import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { commonNetworks } from './pod-addresses.ts';
+import { judgeOptions } from './judge-options.ts';
 import type { KubeletEndpoint } from './node-status.ts';
 import { frontProxyOf, type FrontProxy } from './port/front-proxy.ts';
 import { KubeletData } from './port/kubelet-data.ts';
@@ -14,7 +14,6 @@ import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
 import { PortAccess } from './port/port-access.ts';
 import { PortConfig } from './port/port-config.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
-import { judgeKwokFiles } from './stages/kwok-files.ts';
 import type { KwokFile } from './stages/stage-sets.ts';
 import { isPassing, tryOn } from './try-on.ts';
 import { Worlds } from './worlds.ts';
@@ -102,12 +101,7 @@ function renewalLimits(connections: number): Partial<ClientLimits> {
 
 /** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
 export async function runNodes(options: NodesOptions): Promise<NodesService> {
-  if (commonNetworks(options.cidr) === undefined) {
-    const wanted = 'an IPv4 network of /8 to /30, one of IPv6, or one of each';
-    throw new Error(`--cidr: ${options.cidr} is not ${wanted}, such as 10.0.0.0/9,fd00::/64`);
-  }
-  // before the server is asked for anything: it may be down, and then nobody would hear of it
-  judgeKwokFiles(options.files);
+  judgeOptions(options);
   const limits = { connections: options.connections };
   const client = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   // As a kubelet does: renewals never wait behind the other traffic of their own process.

@@ -117,6 +117,39 @@ test('a watch goes on at the version last seen, and lists anew when that is forg
   assert.equal(again(), 'sendInitial');
 });
 
+test('a server that streams no lists is asked for a list, and then for what came after', () => {
+  const error = '{"type":"ERROR","object":{"kind":"Status","code":403}}\n';
+  for (const [status, told] of [
+    [200, error],
+    [400, '{"kind":"Status"}'],
+  ] as const) {
+    const { client, traffic, metrics } = trafficOf('watch-services');
+    traffic.onNode('n', 'u');
+    traffic.tick();
+    const answer = (code: number, text: string): string => {
+      const { sink } = client.open[0]!;
+      sink.onHead(code, 0);
+      sink.onData(Buffer.from(text), 0, Buffer.byteLength(text));
+      client.end(0, code, null);
+      client.pass(1);
+      return client.open[0]?.path.replace(/^.*None&/, '').replace(/&timeout.*/, '') ?? '';
+    };
+    const list = '{"kind":"ServiceList","metadata":{"resourceVersion":"50"},"items":[';
+    const item = '{"metadata":{"resourceVersion":"20"}}]}';
+    assert.equal(answer(status, told), 'resourceVersion=0');
+    const watch = 'watch=true&allowWatchBookmarks=true';
+    assert.equal(answer(200, list + item), `${watch}&resourceVersion=50`);
+    assert.equal(answer(200, error), '', 'what is forgotten is asked for later');
+    client.pass(60_000);
+    assert.match(client.open[0]!.path, /sendInitial/);
+    assert.equal(answer(status, told), 'resourceVersion=0');
+    assert.equal(answer(429, ''), '', 'a list that is refused');
+    client.pass(60_000);
+    assert.match(client.open[0]!.path, /sendInitial/);
+    assert.equal(metrics.watchesOpen, 1);
+  }
+});
+
 test('containers tell that they run and that they are stopped, in the words of kubelets', () => {
   const { client, traffic } = trafficOf('events');
   const containers = [
@@ -146,6 +179,44 @@ test('containers tell that they run and that they are stopped, in the words of k
   const stopping = (name: string): string =>
     `n spec.containers{${name}} Killing: Stopping container ${name}`;
   assert.deepEqual(told(), [stopping('a'), stopping('b')]);
+});
+
+test('a pod that ran before is not told to start, one that has ended is not told to stop', () => {
+  const { client, traffic } = trafficOf('events');
+  const timeOf = (ageMs: number): string =>
+    new Date(client.timers.wallMs() - ageMs).toISOString().replace(/\.\d+/, '');
+  const running = (name: string, ageMs: number): JsonObject => ({
+    ...pod(name, {}),
+    status: { phase: 'Running', startTime: timeOf(ageMs) },
+  });
+  tell(traffic, 1, running('before', 5000));
+  assert.equal(client.sent.length, 0);
+  tell(traffic, 2, running('after', 0));
+  assert.equal(client.sent.length, 3);
+  while (client.sent.length > 0) client.answer(201);
+  const deleted = pod('after', {}, 'Succeeded');
+  const metadata = { ...(deleted['metadata'] as JsonObject), deletionTimestamp: timeOf(0) };
+  tell(traffic, 2, { ...deleted, metadata });
+  assert.equal(client.sent.length, 0);
+});
+
+test('a pod that has ended needs no token and no configuration', () => {
+  const { client, traffic } = trafficOf('token', 'watch-configs');
+  tell(traffic, 1, pod('p', {}));
+  traffic.tick();
+  client.answer(201);
+  assert.equal(client.open.length, 1);
+  tell(traffic, 1, pod('p', {}, 'Failed'));
+  assert.equal(client.open.length, 0);
+  client.pass(4_000_000);
+  traffic.tick();
+  assert.equal(client.sent.length, 0);
+  // another pod of that name, though nobody told of the end of the first
+  tell(traffic, 2, pod('q', {}));
+  client.answer(201);
+  const other = pod('q', {});
+  tell(traffic, 2, { ...other, metadata: { ...(other['metadata'] as JsonObject), uid: 'u2' } });
+  assert.match(client.answer(201).body, /"uid":"u2"/);
 });
 
 test('configurations are watched once per node for as long as a pod needs them', () => {

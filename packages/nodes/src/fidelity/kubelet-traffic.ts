@@ -9,6 +9,7 @@ import type { InformerHandler } from '@megaplane/client/informer';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { matches } from '@megaplane/machinery/scan';
 import type { SimulatorMetrics } from '../simulator-metrics.ts';
 import type { Call } from './calls.ts';
 import { CsiNodes } from './csi-nodes.ts';
@@ -26,6 +27,7 @@ const TOKENS_LOOK_MS = 10_000;
 const TOKEN_RETRY_MS_MAX = 122_000;
 /** Watches of ConfigMaps and Secrets last for half an hour to an hour. */
 const CONFIG_SECONDS_MIN = 1800;
+const OVER: readonly Uint8Array[] = ['Succeeded', 'Failed'].map((phase) => Buffer.from(phase));
 const ROOT_CERTIFICATE = 'kube-root-ca.crt';
 
 export interface TrafficOptions {
@@ -39,6 +41,7 @@ export interface TrafficOptions {
 /** A pod whose kubelet we play. */
 interface Hold {
   readonly pod: JsonObject;
+  readonly uid: string;
   /** Keys of the watches that it needs. */
   readonly configs: readonly string[];
   isStarted: boolean;
@@ -59,10 +62,13 @@ export class KubeletTraffic {
   readonly #recorder: EventRecorder;
   readonly #csiNodes: CsiNodes;
   readonly #scan = new ObjectScan();
+  /** Whole seconds, as objects tell times. */
+  readonly #beganMs: number;
   #tokensDueMs = 0;
 
   constructor(options: TrafficOptions) {
     this.#options = options;
+    this.#beganMs = Math.floor(options.client.timers.wallMs() / 1000) * 1000;
     this.#csiNodes = new CsiNodes(options.client, options.metrics);
     this.#recorder = createEventRecorder({ client: options.client, component: 'kubelet' });
     this.podHandler = {
@@ -131,29 +137,38 @@ export class KubeletTraffic {
   }
 
   #onPod(id: number, bytes: Uint8Array, start: number, end: number): void {
+    const scan = this.#scan;
+    if (!scan.scan(bytes, start, end)) return;
+    // what has ended needs no token and no configuration any more
+    if (OVER.some((phase) => matches(bytes, scan.phaseStart, scan.phaseEnd, phase))) {
+      return this.#onPodGone(id);
+    }
+    const uid = Buffer.from(bytes.subarray(scan.uidStart, scan.uidEnd)).toString('latin1');
+    if (this.#holds.has(id) && this.#holds.get(id)?.uid !== uid) this.#onPodGone(id);
     const hold = this.#holds.get(id);
     if (hold?.isStopping === true) return;
-    if (hold?.isStarted === true && !this.#isDeleted(bytes, start, end)) return;
+    if (hold?.isStarted === true && scan.deletionTimestampStart < 0) return;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
     const pod = JSON.parse(text.toString('utf8')) as JsonObject;
     const node = stringAt(pod, 'spec', 'nodeName');
     if (hold === undefined && !this.#options.isOurs(node)) return;
-    const held = hold ?? this.#take(id, node, pod);
+    const held = hold ?? this.#take(id, uid, node, pod);
     const isRunning = stringAt(pod, 'status', 'phase') === 'Running';
     if (isRunning && !held.isStarted) {
       held.isStarted = true;
-      this.#started(pod);
+      if (hold !== undefined || !this.#ranBefore(pod)) this.#started(pod);
     }
     if (!held.isStarted || stringAt(pod, 'metadata', 'deletionTimestamp') === '') return;
     held.isStopping = true;
     this.#stopping(pod);
   }
 
-  #isDeleted(bytes: Uint8Array, start: number, end: number): boolean {
-    return this.#scan.scan(bytes, start, end) && this.#scan.deletionTimestampStart >= 0;
+  /** Whether the pod ran before this process, or this world, began. */
+  #ranBefore(pod: JsonObject): boolean {
+    return Date.parse(stringAt(pod, 'status', 'startTime')) < this.#beganMs;
   }
 
-  #take(id: number, node: string, pod: JsonObject): Hold {
+  #take(id: number, uid: string, node: string, pod: JsonObject): Hold {
     const { calls } = this.#options;
     const configs = calls.has('watch-configs') ? configsOf(pod) : [];
     const keys = configs.map(({ resource, namespace, name }) => {
@@ -165,7 +180,7 @@ export class KubeletTraffic {
       return key;
     });
     const hold: Hold = {
-      ...{ pod, configs: keys, isStarted: false, isStopping: false },
+      ...{ pod, uid, configs: keys, isStarted: false, isStopping: false },
       ...{ tokenDueMs: Infinity, tokenFailures: 0 },
     };
     this.#holds.set(id, hold);
@@ -194,7 +209,7 @@ export class KubeletTraffic {
     const namespace = stringAt(pod, 'metadata', 'namespace');
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
     const name = stringAt(pod, 'metadata', 'name');
-    const uid = stringAt(pod, 'metadata', 'uid');
+    const { uid } = hold;
     const body = JSON.stringify({
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',

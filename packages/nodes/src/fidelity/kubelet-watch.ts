@@ -2,6 +2,8 @@
  * One watch of a kubelet as client-go's reflectors keep it: a streamed list, then changes, ended by
  * the server after five to ten minutes and taken up again at the last version seen; after failures
  * with growing pauses. Only when the server has forgotten that version the list is streamed anew.
+ * A server that streams no lists (an older one, or one whose etcd is too old for it) is asked for a
+ * list, and then for what came after it, as reflectors do.
  *
  * What is told is counted and dropped: the simulator acts on its own informers.
  */
@@ -14,6 +16,8 @@ const BACKOFF = { baseMs: 800, capMs: 30_000, jitter: 1, resetMs: 120_000 };
 /** A watch that ends so early was refused in all but name. */
 const SHORT_MS = 1000;
 const GONE = 410;
+/** Answers that say "this way of asking is not understood". */
+const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 405, 406, 415, 422, 501]);
 const ERROR_EVENT = Buffer.from('{"type":"ERROR"');
 const LIST_END = Buffer.from('"k8s.io/initial-events-end"');
 const VERSION = Buffer.from('"resourceVersion":"');
@@ -23,6 +27,9 @@ export interface WatchCounts {
   watchesStarted: number;
   watchBytes: number;
 }
+
+/** What a request is for: a streamed list and changes, a list alone, or changes alone. */
+type Ask = 'stream' | 'list' | 'changes';
 
 export class KubeletWatch implements StreamSink {
   readonly #client: Client;
@@ -34,9 +41,11 @@ export class KubeletWatch implements StreamSink {
   #cancel: () => void = () => {};
   #startMs = 0;
   #status = 0;
-  /** Up to which changes were told; 0: begin with the list. */
+  #asks: Ask = 'stream';
+  /** Up to which changes were told; 0: none are known. */
   #revision = 0;
-  #isListing = true;
+  /** The stream under way was refused: a list comes next. */
+  #isRefused = false;
   #isStopped = false;
 
   /** `path` is the collection with its selectors; the server ends a watch after `secondsMin` on. */
@@ -50,19 +59,22 @@ export class KubeletWatch implements StreamSink {
 
   start(): void {
     if (this.#isStopped) return;
-    const seconds = Math.floor(this.#secondsMin * (1 + this.#client.random()));
-    const joint = this.#path.includes('?') ? '&' : '?';
-    const from =
-      this.#revision === 0
-        ? 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan'
-        : `resourceVersion=${this.#revision}`;
-    const query = `watch=true&allowWatchBookmarks=true&${from}&timeoutSeconds=${seconds}`;
     this.#startMs = this.#client.timers.nowMs();
     this.#status = 0;
-    this.#isListing = this.#revision === 0;
-    this.#counts.watchesStarted++;
     this.#counts.watchesOpen++;
-    this.#handle = this.#client.stream(`${this.#path}${joint}${query}`, this);
+    if (this.#asks !== 'list') this.#counts.watchesStarted++;
+    const joint = this.#path.includes('?') ? '&' : '?';
+    this.#handle = this.#client.stream(`${this.#path}${joint}${this.#query()}`, this);
+  }
+
+  #query(): string {
+    if (this.#asks === 'list') return 'resourceVersion=0';
+    const seconds = Math.floor(this.#secondsMin * (1 + this.#client.random()));
+    const from =
+      this.#asks === 'stream'
+        ? 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan'
+        : `resourceVersion=${this.#revision}`;
+    return `watch=true&allowWatchBookmarks=true&${from}&timeoutSeconds=${seconds}`;
   }
 
   stop(): void {
@@ -75,18 +87,24 @@ export class KubeletWatch implements StreamSink {
 
   onHead(status: number): void {
     this.#status = status;
-    if (status === GONE) this.#revision = 0;
+    if (status === GONE) this.#forget('stream');
+    else if (this.#asks === 'stream' && NOT_UNDERSTOOD.has(status)) this.#forget('list');
   }
 
   onData(bytes: Uint8Array, start: number, end: number): void {
     this.#counts.watchBytes += end - start;
     if (this.#status !== 200) return;
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    if (this.#asks === 'list') {
+      // the list's own version stands before its items
+      if (this.#revision === 0) this.#revision = versionAt(chunk, chunk.indexOf(VERSION));
+      return;
+    }
     // within texts of JSON there is no such mark: their quotes are escaped
-    if (chunk.includes(ERROR_EVENT)) this.#revision = 0;
-    else if (!this.#isListing || chunk.includes(LIST_END)) {
-      this.#isListing = false;
-      this.#revision = Math.max(this.#revision, lastVersionIn(chunk));
+    if (chunk.includes(ERROR_EVENT)) this.#forget(this.#asks === 'stream' ? 'list' : 'stream');
+    else if (this.#asks === 'changes' || chunk.includes(LIST_END)) {
+      this.#asks = 'changes';
+      this.#revision = Math.max(this.#revision, versionAt(chunk, chunk.lastIndexOf(VERSION)));
     }
   }
 
@@ -98,14 +116,32 @@ export class KubeletWatch implements StreamSink {
     const nowMs = timers.nowMs();
     const isFine = error === null && (this.#status === 200 || this.#status === GONE);
     if (isFine && nowMs - this.#startMs >= SHORT_MS) this.#backoff.reset();
-    const pauseMs = this.#backoff.next(nowMs);
+    const pauseMs = this.#goesOn(error) ? 0 : this.#backoff.next(nowMs);
     this.#cancel = timers.after(pauseMs, () => this.start());
+  }
+
+  #forget(next: Ask): void {
+    this.#revision = 0;
+    this.#asks = next;
+    this.#isRefused = next === 'list';
+  }
+
+  /** A list follows a refused stream at once, and changes follow a list. */
+  #goesOn(error: string | null): boolean {
+    if (this.#asks !== 'list') return false;
+    if (this.#isRefused) {
+      this.#isRefused = false;
+      return true;
+    }
+    const isWhole = error === null && this.#status === 200 && this.#revision > 0;
+    this.#asks = isWhole ? 'changes' : 'stream';
+    if (!isWhole) this.#revision = 0;
+    return isWhole;
   }
 }
 
-/** The version that is told last in a part of a watch; 0 where none is. */
-function lastVersionIn(chunk: Buffer): number {
-  const at = chunk.lastIndexOf(VERSION);
+/** The version that is told at a mark in a part of an answer; 0 where none is. */
+function versionAt(chunk: Buffer, at: number): number {
   if (at < 0) return 0;
   let version = 0;
   for (let index = at + VERSION.length; index < chunk.length; index++) {

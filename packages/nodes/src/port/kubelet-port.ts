@@ -45,11 +45,18 @@ export interface KubeletPort {
   close(): Promise<void>;
 }
 
+/** Host and port of `--server-address`; throws an Error that names it. */
+export function listenAddress(text: string): { readonly host: string; readonly port: number } {
+  const match = /^(.*):(\d+)$/.exec(text);
+  if (match === null) throw new Error(`--server-address: ${text} is not host:port`);
+  const port = Number(match[2]);
+  if (port > 65_535) throw new Error(`--server-address: ${text}: ports end at 65535`);
+  return { host: (match[1] ?? '').replace(/^\[(.*)\]$/, '$1'), port };
+}
+
 /** Listens; rejects with a text for people. */
 export async function openKubeletPort(options: PortOptions): Promise<KubeletPort> {
-  const match = /^(.*):(\d+)$/.exec(options.address);
-  if (match === null) throw new Error(`--server-address: ${options.address} is not host:port`);
-  const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '0.0.0.0';
+  const { host, port } = listenAddress(options.address);
   const routes = new KubeletRoutes(options);
   const plain = createPlain((request, response) => {
     void answerPlain(routes, request, response);
@@ -81,7 +88,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
       const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
       reject(new Error(`--server-address: cannot listen on ${options.address}: ${reason}`));
     });
-    server.listen(Number(match[2]), host, resolve);
+    server.listen(port, host || '0.0.0.0', resolve);
   });
   const bound = server.address() as AddressInfo;
   const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
