@@ -53,6 +53,13 @@ interface Asked {
   readonly text: string;
 }
 
+/** The size to set; it is not whole where some metric could not be read. */
+interface Sized {
+  readonly replicas: number;
+  readonly reason: string;
+  readonly isWhole: boolean;
+}
+
 export class AutoscalerPart {
   readonly #options: AutoscalerPartOptions;
   readonly #rules: AutoscalerRules;
@@ -122,7 +129,6 @@ export class AutoscalerPart {
     const seconds = (this.#options.client.timers.nowMs() - nowMs) / 1000;
     const action = look.isRescaled ? actionOf(look.current, look.desired) : 'none';
     this.#metrics.looked(action, error, seconds);
-    this.#metrics.desired(key, look.desired);
     // A refused write waits for the next look too: sooner would not change what it says.
     return { againMs: this.#rules.syncMs };
   }
@@ -131,7 +137,7 @@ export class AutoscalerPart {
   async #look(look: Look): Promise<ScalingError> {
     const target = objectAt(look.autoscaler, 'spec', 'scaleTargetRef') ?? {};
     const path = await this.#source.scalePath(look.namespace, target);
-    const scale = path.ok ? await this.#source.read(path.value) : path;
+    const scale = path.ok ? await this.#source.scale(path.value) : path;
     if (!path.ok || !scale.ok) {
       const text = scale.ok ? '' : scale.text;
       this.#tell(look, 'Warning', 'FailedGetScale', text);
@@ -150,14 +156,12 @@ export class AutoscalerPart {
     if (wish === undefined) return look.isWrong ? 'spec' : 'internal';
     if (wish.replicas === look.current) look.desired = look.current;
     else if (!(await this.#rescale(look, path.value, scale.value, wish))) return 'internal';
-    return 'none';
+    this.#metrics.desired(look.key, look.desired);
+    return wish.isWhole ? 'none' : 'internal';
   }
 
   /** The size to set and why; undefined where nothing can be said. */
-  async #wish(
-    look: Look,
-    scale: JsonObject,
-  ): Promise<{ readonly replicas: number; readonly reason: string } | undefined> {
+  async #wish(look: Look, scale: JsonObject): Promise<Sized | undefined> {
     const { autoscaler, current, conditions } = look;
     const least = valueAt(autoscaler, 'spec', 'minReplicas');
     const min = typeof least === 'number' ? least : 1;
@@ -165,13 +169,15 @@ export class AutoscalerPart {
     if (current === 0 && min !== 0) {
       const said = 'scaling is disabled since the replica count of the target is zero';
       conditions.set('ScalingActive', false, 'ScalingDisabled', said);
-      return { replicas: 0, reason: '' };
+      return { replicas: 0, reason: '', isWhole: true };
     }
     if (current > max) {
-      return { replicas: max, reason: 'Current number of replicas above Spec.MaxReplicas' };
+      const reason = 'Current number of replicas above Spec.MaxReplicas';
+      return { replicas: max, reason, isWhole: true };
     }
     if (current < min) {
-      return { replicas: min, reason: 'Current number of replicas below Spec.MinReplicas' };
+      const reason = 'Current number of replicas below Spec.MinReplicas';
+      return { replicas: min, reason, isWhole: true };
     }
     const asked = await this.#ask(look, scale);
     if (asked === undefined) return undefined;
@@ -183,7 +189,7 @@ export class AutoscalerPart {
     let reason = '';
     if (asked.replicas > current) reason = `${asked.metric} above target`;
     if (asked.replicas < current) reason = 'All metrics below target';
-    return { replicas, reason };
+    return { replicas, reason, isWhole: asked.text === '' };
   }
 
   /** The largest of what the metrics ask for; undefined where they do not allow an answer. */
@@ -278,7 +284,7 @@ export class AutoscalerPart {
     look: Look,
     path: string,
     scale: JsonObject,
-    { replicas, reason }: { readonly replicas: number; readonly reason: string },
+    { replicas, reason }: Sized,
   ): Promise<boolean> {
     const answer = await this.#putScale(path, scale, replicas);
     if (!answer.ok) {
@@ -336,7 +342,7 @@ export class AutoscalerPart {
       path: `${path}/status`,
       body,
     });
-    if (answer.ok || answer.code === 404 || answer.code === 409) return;
+    if (answer.ok) return;
     const why = answer.status.message ?? `the server did not answer (${answer.code})`;
     this.#tell(look, 'Warning', 'FailedUpdateStatus', why);
   }

@@ -3,9 +3,10 @@ import { failureText } from '@megaplane/client/answer';
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
 import { isObject } from '@megaplane/machinery/json-value';
+import { scaleSelectorOf } from './scale-selector.ts';
 
 /** Plurals of kinds that come from definitions are asked for again after so long. */
 const PLURAL_MS = 600_000;
@@ -94,6 +95,16 @@ export class MetricsSource {
     const answer = await this.#client.request({ method: 'GET', path });
     if (answer.ok) return { ok: true, value: answer.object };
     return failed(answer.status.message ?? `the server did not answer (${answer.code})`);
+  }
+
+  /** A scale, with its selector in the form in which pods are asked for. */
+  async scale(path: string): Promise<Read<JsonObject>> {
+    const read = await this.read(path);
+    if (!read.ok) return read;
+    const selector = scaleSelectorOf(stringAt(read.value, 'status', 'selector'));
+    if ('error' in selector) return failed(selector.error);
+    const status = { ...objectAt(read.value, 'status'), selector: selector.value };
+    return { ok: true, value: { ...read.value, status } };
   }
 
   async pods(namespace: string, labelSelector: string): Promise<Read<JsonObject[]>> {

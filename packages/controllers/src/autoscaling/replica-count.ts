@@ -3,7 +3,8 @@
  * that are not ready count so that the answer errs towards no change.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { podAmounts } from '@megaplane/machinery/quota/pod-resources';
 import { milliValueOf } from '@megaplane/machinery/quantity';
 import { parseDuration, parseTime } from '@megaplane/machinery/times';
 import type { AutoscalerRules } from './autoscaler-rules.ts';
@@ -144,30 +145,53 @@ function timeMs(text: string): number | undefined {
   return time === undefined ? undefined : time.seconds * 1000;
 }
 
-/** Requests by pod, in thousandths; the text says which container has none. */
+/** Requests by pod, in thousandths; the text says which pod or container has none. */
 function addRequests(
   { resource, container }: Question,
   pods: readonly JsonObject[],
   requests: Map<string, number>,
 ): string {
   for (const pod of pods) {
-    const name = stringAt(pod, 'metadata', 'name');
-    const sidecars = listAt(pod, 'spec', 'initContainers').filter(
-      (one) => stringAt(one, 'restartPolicy') === 'Always',
-    );
-    let sum = 0;
-    for (const one of [...listAt(pod, 'spec', 'containers'), ...sidecars]) {
-      if (container !== '' && stringAt(one, 'name') !== container) continue;
-      const request = stringAt(one, 'resources', 'requests', resource);
-      if (request === '') {
-        const where = `container ${stringAt(one, 'name')} of Pod ${name}`;
-        return `missing request for ${resource} in ${where}`;
-      }
-      sum += milliValueOf(request);
-    }
-    requests.set(name, sum);
+    const isWhole = container === '' && asksAsWhole(pod);
+    const request = isWhole ? wholeRequest(pod, resource) : ownRequest(pod, resource, container);
+    if (typeof request === 'string') return request;
+    requests.set(stringAt(pod, 'metadata', 'name'), request);
   }
   return '';
+}
+
+/** True if resources are asked for by the pod itself, which may be these alone. */
+function asksAsWhole(pod: JsonObject): boolean {
+  const asked = Object.keys(objectAt(pod, 'spec', 'resources', 'requests') ?? {});
+  return asked.some((name) => ['cpu', 'memory'].includes(name) || name.startsWith('hugepages-'));
+}
+
+function wholeRequest(pod: JsonObject, resource: string): number | string {
+  const amount = podAmounts(pod, 'requests').get(resource);
+  if (amount !== undefined) return amount.milliValue;
+  return `missing pod-level request for ${resource} in Pod ${stringAt(pod, 'metadata', 'name')}`;
+}
+
+/** What the containers ask for, or the one that is named. */
+function ownRequest(pod: JsonObject, resource: string, container: string): number | string {
+  const name = stringAt(pod, 'metadata', 'name');
+  const sidecars = listAt(pod, 'spec', 'initContainers').filter(
+    (one) => stringAt(one, 'restartPolicy') === 'Always',
+  );
+  const all = [...listAt(pod, 'spec', 'containers'), ...sidecars];
+  const named = all.filter((one) => container === '' || stringAt(one, 'name') === container);
+  if (named.length === 0 && container !== '') {
+    return `container ${container} not found in Pod ${name}`;
+  }
+  let sum = 0;
+  for (const one of named) {
+    const request = stringAt(one, 'resources', 'requests', resource);
+    if (request === '') {
+      return `missing request for ${resource} in container ${stringAt(one, 'name')} of Pod ${name}`;
+    }
+    sum += milliValueOf(request);
+  }
+  return sum;
 }
 
 interface Measure {

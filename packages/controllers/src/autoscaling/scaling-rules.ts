@@ -5,6 +5,7 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { parseQuantity } from '@megaplane/machinery/quantity';
 import type { AutoscalerRules } from './autoscaler-rules.ts';
 
 /** How far from 1 the ratio of use to target may be before anything changes. */
@@ -96,8 +97,8 @@ const POLICIES_DOWN: readonly Policy[] = [{ isPercent: true, value: 100, periodM
 export function toleranceOf(autoscaler: JsonObject, usual: number): Tolerance {
   const of = (direction: string): number => {
     const given = valueAt(autoscaler, 'spec', 'behavior', direction, 'tolerance');
-    const parsed = typeof given === 'string' ? Number(given.replace(/m$/, 'e-3')) : Number.NaN;
-    return Number.isFinite(parsed) ? parsed : usual;
+    const parsed = typeof given === 'string' ? parseQuantity(given) : 'format';
+    return typeof parsed === 'string' ? usual : Number(parsed.digits) * 10 ** parsed.scale;
   };
   return { up: of('scaleUp'), down: of('scaleDown') };
 }
