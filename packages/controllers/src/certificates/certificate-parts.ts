@@ -11,7 +11,7 @@ import { ObjectCache } from '../object-cache.ts';
 import { Workers, type WorkResult } from '../workers.ts';
 import { parseRequest, type CertificateRequest } from '@megaplane/machinery/certificate-request';
 import { clientObjection, KUBELET_CLIENT, objection } from './signers.ts';
-import { lifeMs, signRequest, type Authority } from './signing.ts';
+import { isOver, lifeMs, signRequest, type Authority } from './signing.ts';
 
 const WORKERS = 5;
 /** As in upstream's certificate_controller.go. */
@@ -21,6 +21,7 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 /** How often old requests are looked for, and how long they are kept. */
 const CLEAN_MS = 3_600_000;
 const DECIDED_MS_MAX = 3_600_000;
+/** Of what nobody decided, and of what was approved and nobody signed. */
 const PENDING_MS_MAX = 24 * 3_600_000;
 
 export interface CertificateOptions extends PartOptions {
@@ -105,15 +106,17 @@ export class SigningPart extends RequestPart {
   ) {
     super(options, 'certificate_signing', async (name, object) => {
       const signer = stringAt(object, 'spec', 'signerName');
-      const isOver = stringAt(object, 'status', 'certificate') !== '';
+      const isSigned = stringAt(object, 'status', 'certificate') !== '';
       const isApproved = conditionOf(object, 'Approved') !== undefined;
       const isRefused = ['Denied', 'Failed'].some((one) => conditionOf(object, one) !== undefined);
       const authority = options.authorities.get(signer);
-      if (isOver || !isApproved || isRefused || authority === undefined) return 'done';
+      if (isSigned || !isApproved || isRefused || authority === undefined) return 'done';
       const request = requestOf(object);
       const usages = usagesOf(object);
-      const why = typeof request === 'string' ? request : objection(signer, request, usages);
-      if (typeof request === 'string' || why !== '') {
+      // As upstream: what nobody can read fails in no condition, and is tried again.
+      if (typeof request === 'string') return 'retry';
+      const why = objection(signer, request, usages);
+      if (why !== '') {
         return put(options.client, name, 'status', object, {
           conditions: [
             ...listAt(object, 'status', 'conditions'),
@@ -127,10 +130,12 @@ export class SigningPart extends RequestPart {
           ],
         });
       }
+      const nowMs = options.client.timers.wallMs();
+      if (isOver(authority, nowMs)) return 'retry';
       const pem = signRequest(request, authority, {
         usages,
         lifeMs: lifeMs(numberAt(object, 'spec', 'expirationSeconds'), options.usualLifeMs),
-        nowMs: options.client.timers.wallMs(),
+        nowMs,
         random: () => options.random.below(256),
       });
       const certificate = Buffer.from(pem).toString('base64');
@@ -174,7 +179,8 @@ export class ApprovingPart extends RequestPart {
         const conditions = [...listAt(object, 'status', 'conditions'), approval];
         return put(client, name, 'approval', object, { conditions });
       }
-      return 'done';
+      // Whoever asks may be given the right later.
+      return 'retry';
     });
   }
 }
@@ -209,7 +215,7 @@ async function isAllowed(
   return objectAt(answer.object, 'status')?.['allowed'] === true;
 }
 
-/** Deletes requests that were decided an hour ago, or that nobody decided for a day. */
+/** Deletes requests that came to an end an hour ago, or that nobody saw to for a day. */
 export class CleanerPart {
   readonly #options: CertificateOptions;
   readonly #requests: ObjectCache;
@@ -251,9 +257,11 @@ function isOld(object: JsonObject, nowMs: number): boolean {
   if (conditions.length === 0) {
     return isPast(stringAt(object, 'metadata', 'creationTimestamp'), PENDING_MS_MAX);
   }
-  const decided = ['Approved', 'Denied', 'Failed'].map((type) => conditionOf(object, type));
-  if (decided.some((one) => isPast(stringAt(one, 'lastUpdateTime'), DECIDED_MS_MAX))) return true;
+  const isDecided = (type: string, ageMs: number): boolean =>
+    isPast(stringAt(conditionOf(object, type), 'lastUpdateTime'), ageMs);
+  if (['Denied', 'Failed'].some((type) => isDecided(type, DECIDED_MS_MAX))) return true;
   const certificate = stringAt(object, 'status', 'certificate');
+  if (isDecided('Approved', certificate === '' ? PENDING_MS_MAX : DECIDED_MS_MAX)) return true;
   if (certificate === '' || conditionOf(object, 'Approved') === undefined) return false;
   try {
     return Date.parse(new X509Certificate(Buffer.from(certificate, 'base64')).validTo) < nowMs;

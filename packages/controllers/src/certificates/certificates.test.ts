@@ -18,7 +18,7 @@ import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 import { parseRequest } from '@megaplane/machinery/certificate-request';
 import { objection } from './signers.ts';
-import { lifeMs, readAuthority, signRequest } from './signing.ts';
+import { isOver, lifeMs, readAuthority, signRequest } from './signing.ts';
 import { SIGNERS } from './signers.ts';
 
 const NOW_MS: number = Date.parse('2026-01-01T00:00:00Z');
@@ -183,8 +183,23 @@ test('a kubelet is given its certificate; who may not ask for one waits', async 
   await ask(api, 'other', { username: 'stranger' });
   assert.deepEqual(statusOf(api, 'other'), {});
   api.allowed = ['stranger nodeclient'];
+  await api.advance(5_000);
+  assert.notEqual(stringAt(statusOf(api, 'other'), 'certificate'), '', 'asked again and again');
   await ask(api, 'node', { username: 'stranger' });
   assert.notEqual(stringAt(statusOf(api, 'node'), 'certificate'), '');
+});
+
+test('an authority whose time is over signs nothing', () => {
+  const endMs = NOW_MS + 10 * YEAR_MS;
+  assert(!isOver(AUTHORITY, endMs - 1));
+  assert(isOver(AUTHORITY, endMs));
+});
+
+test('purposes stand in the order of upstream, one time each', () => {
+  const usages = ['s/mime', 'client auth', 'email protection', 'server auth'];
+  const pem = signRequest(parsed(KUBELET), AUTHORITY, terms(usages, YEAR_MS));
+  const found = new X509Certificate(pem).keyUsage.map((oid) => oid.split('.').at(-1));
+  assert.deepEqual(found, ['1', '2', '4']);
 });
 
 test('what a signer does not sign fails once, and is written no more', async () => {
@@ -213,6 +228,23 @@ test('requests go when they were not decided in a day', async () => {
   assert(api.objects.has(`${PATH} /forgotten`));
   await api.advance(3 * 3_600_000);
   assert(!api.objects.has(`${PATH} /forgotten`));
+});
+
+test('what was approved an hour ago and nobody signed stays for a day', async () => {
+  const api = await started();
+  await ask(api, 'theirs', { signerName: 'example.com/signer' });
+  const approval = { type: 'Approved', status: 'True', reason: 'User' };
+  const lastUpdateTime = new Date(api.timers.wallMs()).toISOString();
+  await api.request({
+    method: 'PATCH',
+    path: `${PATH}/theirs/approval`,
+    contentType: 'application/merge-patch+json',
+    body: { status: { conditions: [{ ...approval, lastUpdateTime }] } },
+  });
+  await api.advance(23 * 3_600_000);
+  assert(api.objects.has(`${PATH} /theirs`));
+  await api.advance(3 * 3_600_000);
+  assert(!api.objects.has(`${PATH} /theirs`));
 });
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
@@ -245,6 +277,10 @@ test(
         '/O=x/CN=ca',
         '-days',
         '3650',
+        '-addext',
+        'subjectKeyIdentifier=01020304',
+        '-addext',
+        'authorityKeyIdentifier=keyid:always',
       );
       const authority = readAuthority(
         readFileSync(at('ca.crt'), 'utf8'),
@@ -268,7 +304,7 @@ test(
           '-subj',
           '/O=system:nodes/CN=system:node:n1',
           '-addext',
-          'subjectAltName=DNS:a,IP:::1',
+          'subjectAltName=otherName:1.2.3;UTF8:root,URI:urn:u,DNS:a,IP:10.0.0.1,email:a@b',
         );
         const request = parseRequest(readFileSync(at('csr'), 'utf8'));
         assert(typeof request !== 'string');
@@ -281,7 +317,9 @@ test(
           nowMs: Date.now(),
         });
         const certificate = new X509Certificate(pem);
-        assert(certificate.checkIssued(authority.certificate));
+        assert(certificate.checkIssued(authority.certificate), 'as its key identifier says');
+        const names = 'DNS:a, email:a@b, IP Address:10.0.0.1, URI:urn:u';
+        assert.equal(certificate.subjectAltName, names);
         const shown = spawnSync('openssl', ['verify', '-CAfile', at('ca.crt')], {
           input: pem,
           encoding: 'utf8',

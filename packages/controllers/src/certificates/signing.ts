@@ -1,8 +1,8 @@
 /** Signs what a certificate request asks for, by the rules that upstream's signers share. */
-import { createHash, createPrivateKey, createPublicKey, sign, X509Certificate } from 'node:crypto';
+import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import * as der from '@megaplane/base/der';
-import { derAt, derChildren } from '@megaplane/base/der-reader';
+import { derAt, derChildren, objectIdAt, type DerValue } from '@megaplane/base/der-reader';
 import type { CertificateRequest } from '@megaplane/machinery/certificate-request';
 
 /** Clocks of those who use the certificate may be behind by this much. */
@@ -49,7 +49,7 @@ const KEY_USAGES: Readonly<Record<string, number>> = {
   'decipher only': 8,
 };
 
-/** Object identifiers of the extended key usage. */
+/** Object identifiers of the extended key usage, in the order in which they stand. */
 const PURPOSES: Readonly<Record<string, string>> = {
   any: '2.5.29.37.0',
   'server auth': '1.3.6.1.5.5.7.3.1',
@@ -74,7 +74,12 @@ export interface Terms {
   readonly random: () => number;
 }
 
-/** The certificate, or a text that says why there is none. */
+/** True if nothing can be signed any more. */
+export function isOver({ certificate }: Authority, nowMs: number): boolean {
+  return nowMs >= Date.parse(certificate.validTo);
+}
+
+/** The certificate, in PEM. */
 export function signRequest(
   request: CertificateRequest,
   authority: Authority,
@@ -119,12 +124,17 @@ function algorithmOf({ asymmetricKeyType }: KeyObject): {
   return { name: der.sequence(der.objectId('1.2.840.10045.4.3.2')), hash: 'sha256' };
 }
 
-/** The subject of a certificate as it was written: version, serial ... come before it. */
-function subjectOf(certificate: Uint8Array): Uint8Array {
+/** The fields of a certificate (RFC 5280, 4.1), from the serial number on. */
+function fieldsOf(certificate: Uint8Array): readonly DerValue[] {
   const top = derAt(certificate, 0, certificate.length);
   const [body] = top === undefined ? [] : (derChildren(certificate, top) ?? []);
   const fields = body === undefined ? [] : (derChildren(certificate, body) ?? []);
-  const subject = fields[fields[0]?.tag === 0xa0 ? 5 : 4];
+  return fields[0]?.tag === 0xa0 ? fields.slice(1) : fields;
+}
+
+/** The subject of a certificate as it was written: serial, issuer ... come before it. */
+function subjectOf(certificate: Uint8Array): Uint8Array {
+  const subject = fieldsOf(certificate)[4];
   if (subject === undefined) throw new Error('the certificate of the authority has no subject');
   return certificate.subarray(subject.at, subject.end);
 }
@@ -137,20 +147,19 @@ function extensionsOf(
   const list: Uint8Array[] = [];
   const bits = usages.map((one) => KEY_USAGES[one]).filter((bit) => bit !== undefined);
   if (bits.length > 0) list.push(extension('2.5.29.15', true, keyUsage(bits)));
-  const purposes = [...new Set(usages.map((one) => PURPOSES[one]))].filter(
-    (one) => one !== undefined,
-  );
+  const purposes = Object.keys(PURPOSES).filter((one) => usages.includes(one));
   if (purposes.length > 0) {
-    const ids = purposes.map((one) => der.objectId(one));
-    list.push(extension('2.5.29.37', false, der.sequence(...ids)));
+    const ids = new Set(purposes.map((one) => PURPOSES[one] ?? ''));
+    const content = der.sequence(...[...ids].map((one) => der.objectId(one)));
+    list.push(extension('2.5.29.37', false, content));
   }
   list.push(extension('2.5.29.19', true, der.sequence()));
-  const authorityId = der.octets(keyId(certificate)).slice(0);
-  authorityId[0] = 0x80;
-  list.push(extension('2.5.29.35', false, der.sequence(authorityId)));
+  const id = keyIdOf(certificate.raw);
+  if (id !== undefined) list.push(extension('2.5.29.35', false, der.sequence(id)));
   // Without a subject the further names are what the certificate is of.
   const isBare = request.subject.length === 2;
-  if (request.names !== undefined) list.push(extension('2.5.29.17', isBare, request.names));
+  const names = namesOf(request);
+  if (names.length > 0) list.push(extension('2.5.29.17', isBare, der.sequence(...names)));
   return list;
 }
 
@@ -165,12 +174,30 @@ function keyUsage(set: readonly number[]): Uint8Array {
   return der.bits(bytes, 7 - (last & 7));
 }
 
-/** The authority's own key identifier, or the hash of its key (RFC 5280, 4.2.1.2). */
-function keyId(certificate: X509Certificate): Uint8Array {
-  const spki = createPublicKey(certificate.publicKey.export({ type: 'spki', format: 'pem' }));
-  const bytes = spki.export({ type: 'spki', format: 'der' });
-  const top = derAt(bytes, 0, bytes.length);
-  const [, key] = top === undefined ? [] : (derChildren(bytes, top) ?? []);
-  const bits = key === undefined ? bytes : bytes.subarray(key.start + 1, key.end);
-  return createHash('sha1').update(bits).digest();
+/** Tags of names for hosts, mail, addresses and URIs, in upstream's order; others are left out. */
+const NAME_TAGS: readonly number[] = [0x82, 0x81, 0x87, 0x86];
+
+function namesOf({ names }: CertificateRequest): Uint8Array[] {
+  const top = names === undefined ? undefined : derAt(names, 0, names.length);
+  if (names === undefined || top === undefined) return [];
+  const all = derChildren(names, top) ?? [];
+  return NAME_TAGS.flatMap((tag) =>
+    all.filter((one) => one.tag === tag).map(({ at, end }) => names.subarray(at, end)),
+  );
+}
+
+/** The identifier that an authority's certificate gives its key, as those that it signs name it. */
+function keyIdOf(certificate: Uint8Array): Uint8Array | undefined {
+  const last = fieldsOf(certificate).at(-1);
+  const [list] = last?.tag === 0xa3 ? (derChildren(certificate, last) ?? []) : [];
+  for (const one of list === undefined ? [] : (derChildren(certificate, list) ?? [])) {
+    const parts = derChildren(certificate, one) ?? [];
+    const [name] = parts;
+    const content = parts.at(-1);
+    if (name === undefined || content === undefined) continue;
+    if (objectIdAt(certificate, name) !== '2.5.29.14') continue;
+    const id = derAt(certificate, content.start, content.end);
+    if (id !== undefined) return der.implicit(0, certificate.subarray(id.start, id.end));
+  }
+  return undefined;
 }
