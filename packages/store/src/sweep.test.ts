@@ -122,3 +122,26 @@ test('what became garbage in an arena before it was full is given back after', (
   assert.equal(store.sweep.compactions.count, ROUNDS);
   assert.equal(store.sweep.dropped, store.puts - store.live.size);
 });
+
+test('a compaction at a revision of very many deletes gives back what they replaced', () => {
+  const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 3);
+  const value = Buffer.alloc(VALUE_BYTES, '.');
+  for (let n = 0; n < KEYS; n++) {
+    const key = Buffer.from(`key-${n}`);
+    store.putIf(key, 0, key.length, -1, value, 0, value.length, 0);
+  }
+  store.begin();
+  for (let n = 0; n < KEYS; n++) {
+    const key = Buffer.from(`key-${n}`);
+    store.delete(key, 0, key.length);
+  }
+  store.commit();
+  store.flush();
+  const before = store.arenas.liveBytes;
+  assert.equal(store.compact(store.publishedRevision), 0);
+  let slices = 0;
+  for (; store.sweep.hasWork && slices < KEYS; slices++) store.tick(slices);
+  assert(!store.sweep.isBehind, `not done after ${slices} slices`);
+  assert(slices < KEYS / 100, `${slices} slices`);
+  assert(store.arenas.liveBytes < before / 3, `${store.arenas.liveBytes} of ${before} are left`);
+});

@@ -191,7 +191,7 @@ export class Sweep {
       this.#forgetBefore(klass, ref);
       if (arenas.isTombstone(ref)) this.#forgetKey(klass, ref);
     }
-    this.#clearBoundary(klass, position, end);
+    this.#clearBoundary(klass, position, SWEEP_EVENTS_MAX - (position - klass.sweepPosition));
     if (position === klass.sweepPosition) return;
     klass.sweepPosition = position;
     events.cut(position);
@@ -207,9 +207,10 @@ export class Sweep {
    * The events of the boundary's own revision stay, for watches that begin there; what they
    * replaced does not: a compaction right after a large delete must give its memory back.
    */
-  #clearBoundary(klass: KeyClass, from: number, end: number): void {
+  #clearBoundary(klass: KeyClass, from: number, eventsMax: number): void {
     const { arenas } = this.#store;
     let position = Math.max(klass.clearedPosition, from);
+    const end = Math.min(klass.publishedPosition, position + eventsMax);
     for (; position < end; position++) {
       const ref = klass.events.at(position);
       if (arenas.modRevision(ref) !== klass.boundary) break;
