@@ -119,6 +119,8 @@ export interface ExplainFlags {
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly nodes: number;
+  /** Milliseconds. */
+  readonly requestTimeout: number;
   readonly output: 'table' | 'json';
   readonly emulatedVersion: EmulatedVersion;
 }
@@ -130,6 +132,7 @@ export async function explainPod(name: string, flags: ExplainFlags): Promise<num
   const client = await createKubeClient({
     kubeconfig: flags.kubeconfig,
     userAgent: 'megaplane-explain',
+    limits: { requestTimeoutMs: flags.requestTimeout },
   });
   try {
     const report = await reportOnLive(

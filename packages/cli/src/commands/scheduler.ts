@@ -14,6 +14,8 @@ import type { ExplainFlags } from '../scheduler-files.ts';
 
 /** kube-scheduler's. */
 const SECURE_PORT = 10_259;
+/** Somebody sits before it, and an API server without its etcd says nothing for a minute. */
+const EXPLAIN_TIMEOUT_MS = 15_000;
 
 interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly kubeconfig?: string;
@@ -54,6 +56,13 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
     .option('--config <file>', 'the KubeSchedulerConfiguration to decide by')
     .option('--nodes <count>', 'nodes shown of each sort', wholeNumber(1, 1e6), 10)
     .option('-o, --output <format>', 'table or json', oneOf(['table', 'json']), 'table')
+    .addOption(
+      durationOption(
+        '--request-timeout <duration>',
+        'how long to wait for each answer of the API server',
+        EXPLAIN_TIMEOUT_MS,
+      ),
+    )
     .option('-f, --filename <file>', 'the scenario (default: stdin)')
     .action(async (pod: string | undefined, _flags: unknown, own: Command) => {
       const { explainFile, explainPod } = await import('../scheduler-files.ts');

@@ -7,6 +7,7 @@ import { PodInfo } from '../pod-info.ts';
 import { createProfile, DEFAULT_SCHEDULER_NAME } from '../profile.ts';
 import type { Compatibility, ProfileConfiguration } from '../profile.ts';
 import { listAt, objectAt, textAt } from '../configuration/members.ts';
+import { gangReportOn } from './gang-report.ts';
 import { reportOn, type PodReport } from './pod-report.ts';
 
 const PAGE = 500;
@@ -61,7 +62,9 @@ export async function reportOnLive(
   }
   cluster.refresh();
   const waiting = [...cluster.pods].filter(({ nodeName }) => nodeName === '');
-  return reportOn(pod, isOn, cluster, profile, {
-    on: (node) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),
-  });
+  const nominations = {
+    on: (node: string) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),
+  };
+  const gang = gangReportOn(pod, isOn, cluster, profile, nominations);
+  return reportOn(pod, isOn, cluster, profile, nominations, gang);
 }

@@ -5,6 +5,7 @@ import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Profile } from '../profile.ts';
 import type { Snapshot } from '../snapshot.ts';
+import type { GangReport } from './gang-report.ts';
 import { remediesOf } from './remedies.ts';
 
 export interface Objection {
@@ -37,6 +38,8 @@ export interface PodReport {
   /** Where room would be made, and who would have to go. */
   readonly nomination: { readonly node: string; readonly victims: readonly string[] } | null;
   readonly nodes: readonly NodeReport[];
+  /** What its pod group has to do with it; null without one. */
+  readonly gang: GangReport | null;
 }
 
 function objectionsTo(cycle: Cycle, node: NodeInfo): Objection[] {
@@ -56,6 +59,7 @@ export function reportOn(
   snapshot: Snapshot,
   profile: Profile,
   nominations: Nominations,
+  gang: GangReport | null = null,
 ): PodReport {
   const gate = Evaluator.gateOf(pod, snapshot, profile) ?? '';
   const decision = new Evaluator(100).decide(pod, snapshot, profile, nominations);
@@ -84,5 +88,6 @@ export function reportOn(
         ? null
         : { node: nomination.node, victims: nomination.victims.map(({ key }) => key) },
     nodes,
+    gang,
   };
 }

@@ -1,4 +1,5 @@
 /** A report on a pod for people: the verdict first, then the nodes that come closest. */
+import { gangText } from './gang-report.ts';
 import type { NodeReport, PodReport } from './pod-report.ts';
 
 function objectionLines({ node, objections }: NodeReport): string[] {
@@ -18,12 +19,14 @@ function scoreLines({ node, scores }: NodeReport): string[] {
 }
 
 function verdictLines(report: PodReport): string[] {
-  const { pod, isOn, gate, message, best, nomination } = report;
+  const { pod, isOn, gate, message, best, nomination, gang } = report;
   const lines: string[] = [];
   if (isOn !== '') lines.push(`${pod} is on node ${isOn}; if it were to be placed again:`);
   if (gate !== '') lines.push(`${pod} is held back: ${gate}`);
   if (best.length > 0) lines.push(`${pod} fits; best: ${best.slice(0, 5).join(', ')}`);
   if (message !== '') lines.push(`${pod} fits nowhere: ${message}`);
+  const together = gang === null ? '' : gangText(gang);
+  if (together !== '') lines.push(together);
   if (nomination !== null) {
     const who = nomination.victims.join(', ');
     lines.push(`room would be made on ${nomination.node} by evicting ${who}`);
