@@ -198,6 +198,7 @@ function checkRoute(call: Call, served: Served): Status | null {
 /** Subresources that there are not, and methods that they do not take. */
 function checkSubresource({ info, exchange }: Call, served: Served): Status | null {
   const { custom, plural, resource } = served;
+  if (custom === null && resource.namespaced && info.namespace === '') return generic('NotFound');
   const subresource = resource.subresources.get(info.subresource);
   // upstream says of the object that it is not there by a way that its kind does not have
   if (subresource === undefined) {

@@ -270,7 +270,8 @@ function nextObject(
     behaviour.keepRest?.[subresource]?.(next, previous, context);
   }
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
-  const write: Admitted = { ...context, operation: 'UPDATE', subresource, previous, object: next };
+  const operation = 'UPDATE';
+  const write: Admitted = { ...context, operation, subresource, previous, object: next, sent };
   admitNext(context, write, next, previous, done);
 }
 

@@ -162,6 +162,16 @@ export function fieldSyntaxFault(text: string): string {
 }
 
 /**
+ * The value that a `fieldSelector` asks a field for, whatever kind it is about: neither are other
+ * fields looked at nor aliases known. Undefined where it cannot be read, too.
+ */
+export function pinnedTerm(text: string, field: string): string | undefined {
+  const terms = readTerms(text);
+  if ('error' in terms) return undefined;
+  return terms.value.find((term) => term.field === field && term.isEqual)?.value;
+}
+
+/**
  * Parses a `fieldSelector` parameter for one kind. `custom` holds the extra JSON paths
  * (`spec.color`) of a custom resource's selectableFields. Errors are the texts of a 400.
  */

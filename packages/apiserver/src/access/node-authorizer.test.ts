@@ -30,6 +30,7 @@ function cluster(): AccessModel {
         driver: 'd',
         volumeHandle: 'h',
         nodeStageSecretRef: { name: 'stage', namespace: 'b' },
+        controllerPublishSecretRef: { name: 'attach', namespace: 'b' },
       },
     },
   });
@@ -106,6 +107,7 @@ test('a kubelet reads what its pods refer to, and nobody else’s', () => {
     '/api/v1/namespaces/a/secrets',
     '/api/v1/namespaces/b/secrets/pull',
     '/api/v1/namespaces/a/secrets/other',
+    '/api/v1/namespaces/b/secrets/attach',
     '/api/v1/pods',
     '/api/v1/nodes',
     '/api/v1/nodes/n2',
@@ -121,6 +123,8 @@ test('a kubelet reads what its pods refer to, and nobody else’s', () => {
   }
   for (const path of [
     '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1',
+    // that there is no such field is told by the list
+    '/api/v1/pods?fieldSelector=bad%3Dx,spec.nodeName%3Dn1',
     '/api/v1/nodes/n1',
     '/api/v1/nodes?fieldSelector=metadata.name%3Dn1',
     '/api/v1/services',

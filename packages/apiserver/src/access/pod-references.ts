@@ -87,7 +87,13 @@ function addClaims(pod: JsonObject, add: Add): void {
   );
 }
 
-/** Secrets that a volume names; those without a namespace are in that of the claim. */
+/** Secrets that only controllers of the volume's driver read. */
+const CONTROLLER_REFERENCES: ReadonlySet<string> = new Set([
+  'controllerPublishSecretRef',
+  'controllerExpandSecretRef',
+]);
+
+/** Secrets that a volume names for its node; those without a namespace are in that of the claim. */
 export function volumeSecrets(
   volume: JsonObject,
   namespace: string,
@@ -99,7 +105,7 @@ export function volumeSecrets(
     const plain = stringAt(source, 'secretName');
     if (plain !== '') found.push({ namespace: own === '' ? namespace : own, name: plain });
     for (const [member, reference] of Object.entries(source)) {
-      if (!/secretref$/i.test(member)) continue;
+      if (!/secretref$/i.test(member) || CONTROLLER_REFERENCES.has(member)) continue;
       const name = stringAt(reference, 'name');
       const there = stringAt(reference, 'namespace');
       if (name !== '') found.push({ namespace: there === '' ? namespace : there, name });

@@ -26,6 +26,8 @@ export interface Admitted extends RuleContext {
   readonly subresource: string;
   readonly object: JsonObject | null;
   readonly previous: JsonObject | null;
+  /** The object of an update as it was sent, with what such an update leaves alone. */
+  readonly sent?: JsonObject;
   /** What a deletion was asked with. */
   readonly deleteOptions?: JsonObject;
 }

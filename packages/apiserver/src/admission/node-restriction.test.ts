@@ -134,4 +134,109 @@ test('a kubelet gets tokens for the audiences that its pod mounts, or its driver
     ask('q', 'granted'),
     'error validating audience "granted": csidriver.storage.k8s.io "gone" not found',
   );
+  const moved = [{ name: 'w', cinder: { volumeID: 'v' } }];
+  model.expect(201, 'POST', pods, podOf('r', {}, { nodeName: 'n1', volumes: moved }));
+  assert.equal(
+    ask('r', 'granted'),
+    'error validating audience "granted": ' +
+      'csidriver.storage.k8s.io "cinder.csi.openstack.org" not found',
+  );
+});
+
+test('what a kubelet writes besides is its own, or refused in upstream’s words', () => {
+  const model = admittingModel({
+    tokenReaders: () => [(token) => identityOf(`system:node:${token.slice(1)}`, ['system:nodes'])],
+    authorizers: [() => ({ allowed: true, reason: '' })],
+  });
+  const ask = (method: string, path: string, body: object = {}, node = 'n1'): string => {
+    const answer = model.ask(method, path, body, { authorization: `Bearer :${node}` });
+    return answer.status < 300 ? 'done' : messageOf(answer).replace(/^.* is forbidden: /, '');
+  };
+  const pods = '/api/v1/namespaces/n/pods';
+  for (const node of ['n1', 'n2']) {
+    model.expect(201, 'POST', '/api/v1/nodes', { metadata: { name: node } });
+    model.expect(201, 'POST', pods, podOf(`on-${node}`, {}, { nodeName: node }));
+  }
+  assert.equal(
+    ask('PATCH', `${pods}/on-n1`, { metadata: { labels: { a: 'b' } } }),
+    'unexpected operation "UPDATE", node "n1" can only create and delete mirror pods',
+  );
+  assert.equal(
+    ask('POST', `${pods}/on-n1/binding`, { metadata: { name: 'p' }, target: { name: 'n1' } }),
+    `unexpected pod subresource "binding", only 'status' and 'eviction' are allowed`,
+  );
+  assert.equal(
+    ask('POST', `${pods}/none/eviction`, { metadata: { name: 'none' } }),
+    'pod "none" not found',
+  );
+  assert.equal(ask('DELETE', '/api/v1/nodes'), 'node "n1" is not allowed to modify node ""');
+  const taints = [{ key: 'a', effect: 'NoSchedule' }];
+  assert.equal(
+    ask('PATCH', '/api/v1/nodes/n1/status', { spec: { taints } }),
+    'node "n1" is not allowed to modify taints',
+  );
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u' }];
+  assert.equal(
+    ask('PATCH', '/api/v1/nodes/n1', { metadata: { ownerReferences } }),
+    'node "n1" is not allowed to modify ownerReferences',
+  );
+  assert.equal(
+    ask('PATCH', '/api/v1/nodes/n1', {
+      metadata: { labels: { 'a.node-restriction.kubernetes.io/x': 'v' } },
+    }),
+    'is not allowed to modify labels: a.node-restriction.kubernetes.io/x',
+  );
+  const claims = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const resources = { requests: { storage: '1Gi' } };
+  const spec = { accessModes: ['ReadWriteOnce'], resources };
+  assert.equal(
+    ask('POST', claims, { metadata: { name: 'c' }, spec }),
+    'may only update PVC status',
+  );
+  model.expect(201, 'POST', claims, { metadata: { name: 'c' }, spec });
+  const grown = { status: { capacity: { storage: '2Gi' } } };
+  assert.equal(ask('PATCH', `${claims}/c/status`, grown), 'done');
+  assert.equal(
+    ask('PATCH', `${claims}/c/status`, { status: { phase: 'Lost' } }),
+    'node "n1" is not allowed to update fields other than status.quantity and ' +
+      'status.conditions: @@ -25,7 +25,7 @@\n   "VolumeAttributesClassName": null\n  },\n' +
+      '  "Status": {\n-  "Phase": "Pending",\n+  "Phase": "Lost",\n   "AccessModes": null,\n' +
+      '   "Capacity": null,\n   "Conditions": null,\n',
+  );
+  const signerName = 'kubernetes.io/kubelet-serving';
+  const request = { request: 'Zm9v', signerName, usages: ['client auth'] };
+  const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  assert.equal(
+    ask('POST', requests, { metadata: { name: 'r' }, spec: request }),
+    'unable to parse csr: PEM block type must be CERTIFICATE REQUEST',
+  );
+  assert.equal(
+    ask('POST', '/api/v1/namespaces/n/configmaps', { metadata: { name: 'm' } }, ''),
+    'could not determine node from user "system:node:"',
+  );
+  const mirror = (volume: object): string => {
+    const { uid } = (
+      JSON.parse(model.ask('GET', '/api/v1/nodes/n1').text) as { metadata: { uid: string } }
+    ).metadata;
+    const owner = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid, controller: true };
+    const annotations = { 'kubernetes.io/config.mirror': 'x' };
+    return ask('POST', pods, {
+      metadata: { name: 'm', annotations, ownerReferences: [owner] },
+      spec: {
+        nodeName: 'n1',
+        containers: [{ name: 'c', image: 'i' }],
+        volumes: [{ name: 'v', ...volume }],
+      },
+    });
+  };
+  const bundle = { clusterTrustBundle: { name: 'x', path: 'y' } };
+  assert.equal(
+    mirror({ projected: { sources: [bundle] } }),
+    'node "n1" can not create pods that reference clustertrustbundles',
+  );
+  assert.equal(
+    mirror({ glusterfs: { endpoints: 'e', path: 'p' } }),
+    'node "n1" can not create pods that reference endpoints (via glusterFS volumes)',
+  );
+  assert.equal(mirror({ hostPath: { path: '/x' } }), 'done');
 });

@@ -1,19 +1,21 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { parseRequest } from '@megaplane/machinery/certificate-request';
 import { aggregate } from '@megaplane/machinery/fielderrors';
+import { goDiff } from '@megaplane/machinery/go-form';
 import { quoted } from '@megaplane/machinery/quoting';
-import { forbidden, notFound, type Status } from '@megaplane/machinery/status';
-import { addPodReferences } from '../access/pod-references.ts';
-import { LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
+import { notFound, type Status } from '@megaplane/machinery/status';
+import { apiReference } from '../access/api-references.ts';
+import { isNode, LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
 import type { World } from '../world.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
-import { writtenName } from './refusal.ts';
+import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 
 type Rule = (write: Admitted, node: string) => Status | null;
 
-/** By the storage's name and, after a slash, the subresource. */
+/** By resource and, after a slash, the subresource. */
 const RULES: Readonly<Record<string, Rule>> = {
   nodes: restrictNode,
   'nodes/status': restrictNode,
@@ -21,38 +23,54 @@ const RULES: Readonly<Record<string, Rule>> = {
   pods: restrictPod,
   'pods/status': restrictPodStatus,
   'pods/eviction': restrictEviction,
+  'persistentvolumeclaims/status': restrictClaimStatus,
   'serviceaccounts/token': restrictToken,
   'csinodes.storage.k8s.io': restrictCsiNode,
   'resourceslices.resource.k8s.io': restrictSlice,
+  'certificatesigningrequests.certificates.k8s.io': restrictRequest,
 };
 
 export const nodeRestriction: AdmissionPlugin = {
   name: 'NodeRestriction',
-  repeats: ({ call }) => nodeNameOfUser(call.identity) === '',
-  handles: ({ resource }, _, subresource) =>
-    ruleOf(resource.storage.name, subresource) !== undefined,
+  repeats: ({ call }) => !isNode(call.identity),
   mutate: (write) => {
-    const node = nodeNameOfUser(write.call.identity);
-    if (node === '') return null;
-    const { served, subresource } = write;
-    return ruleOf(served.resource.storage.name, subresource)?.(write, node) ?? null;
+    const { call, served, subresource } = write;
+    if (!isNode(call.identity)) return null;
+    const node = nodeNameOfUser(call.identity);
+    if (node === '') {
+      return refuse(write, `could not determine node from user ${quoted(call.identity.user)}`);
+    }
+    const { name } = served.resource.storage;
+    const rule = RULES[subresource === '' ? name : `${name}/${subresource}`];
+    if (rule !== undefined) return rule(write, node);
+    const why = otherwise(name, subresource);
+    return why === '' ? null : refuse(write, why);
   },
 };
 
-function ruleOf(storage: string, subresource: string): Rule | undefined {
-  return RULES[subresource === '' ? storage : `${storage}/${subresource}`];
+/** What is said of kinds of which a node writes a part only. */
+function otherwise(storage: string, subresource: string): string {
+  if (storage === 'persistentvolumeclaims') return 'may only update PVC status';
+  if (storage !== 'pods') return '';
+  return (
+    `unexpected pod subresource ${quoted(subresource)}, ` +
+    "only 'status' and 'eviction' are allowed"
+  );
 }
 
-function refuse(write: Admitted, name: string, why: string): Status {
-  return forbidden(write.served.plural, name, why);
+/** The name that the request gives, of a new object that which it has; '' for collections. */
+function askedName({ operation, object, call }: Admitted): string {
+  if (operation !== 'CREATE') return call.info.name;
+  return stringAt(object ?? {}, 'metadata', 'name') || call.info.name;
 }
 
 function restrictNode(write: Admitted, node: string): Status | null {
-  const { object, previous, operation } = write;
-  const name = stringAt(object ?? previous ?? {}, 'metadata', 'name');
-  if (name !== node) {
-    return refuse(write, name, `node "${node}" is not allowed to modify node "${name}"`);
-  }
+  const { previous, operation } = write;
+  // a spec is refused with a status, though it would not be taken over
+  const object = write.sent ?? write.object;
+  const name = askedName(write);
+  const who = `node "${node}"`;
+  if (name !== node) return refuse(write, `${who} is not allowed to modify node "${name}"`);
   if (object === null) return null;
   const source = objectAt(object, 'spec', 'configSource');
   if (source !== undefined && !equals(source, objectAt(previous ?? {}, 'spec', 'configSource'))) {
@@ -60,23 +78,18 @@ function restrictNode(write: Admitted, node: string): Status | null {
       operation === 'CREATE'
         ? 'create pods with a non-nil configSource'
         : 'update configSource to a new non-nil configSource';
-    return refuse(write, name, `node "${node}" is not allowed to ${why}`);
+    return refuse(write, `${who} is not allowed to ${why}`);
   }
-  const labels = changedLabels(previous, object);
-  if (labels.length > 0) {
-    const why =
-      operation === 'CREATE'
-        ? `node "${node}" is not allowed to set the following labels: ${labels.join(', ')}`
-        : `is not allowed to modify labels: ${labels.join(', ')}`;
-    return refuse(write, name, why);
+  const isKept = (...path: readonly [string, string]): boolean =>
+    previous === null || equals([...listAt(previous, ...path)], [...listAt(object, ...path)]);
+  if (!isKept('spec', 'taints')) return refuse(write, `${who} is not allowed to modify taints`);
+  if (!isKept('metadata', 'ownerReferences')) {
+    return refuse(write, `${who} is not allowed to modify ownerReferences`);
   }
-  if (operation === 'UPDATE' && previous !== null) {
-    const before = [...listAt(previous, 'spec', 'taints')];
-    if (!equals(before, [...listAt(object, 'spec', 'taints')])) {
-      return refuse(write, name, `node "${node}" is not allowed to modify taints`);
-    }
-  }
-  return null;
+  const labels = changedLabels(previous, object).join(', ');
+  if (labels === '') return null;
+  if (operation !== 'CREATE') return refuse(write, `is not allowed to modify labels: ${labels}`);
+  return refuse(write, `${who} is not allowed to set the following labels: ${labels}`);
 }
 
 const OWN_LABELS: ReadonlySet<string> = new Set([
@@ -103,53 +116,44 @@ function changedLabels(previous: JsonObject | null, next: JsonObject): string[] 
 function isOwnLabel(name: string): boolean {
   const prefix = name.includes('/') ? name.slice(0, name.indexOf('/')) : '';
   const isReserved = /(^|\.)(kubernetes|k8s)\.io$/.test(prefix);
-  if (prefix === 'node-restriction.kubernetes.io') return false;
+  if (/(^|\.)node-restriction\.kubernetes\.io$/.test(prefix)) return false;
   if (!isReserved || OWN_LABELS.has(name)) return true;
   return /(^|\.)(kubelet|node)\.kubernetes\.io$/.test(prefix);
 }
 
 function restrictLease(write: Admitted, node: string): Status | null {
-  const { call, object, previous } = write;
-  const name = stringAt(object ?? previous ?? {}, 'metadata', 'name');
-  if (call.info.namespace !== LEASE_NAMESPACE) {
-    const why = `can only access leases in the "${LEASE_NAMESPACE}" system namespace`;
-    return refuse(write, name, why);
+  if (write.call.info.namespace !== LEASE_NAMESPACE) {
+    return refuse(write, `can only access leases in the "${LEASE_NAMESPACE}" system namespace`);
   }
-  if (name === node) return null;
-  const why = 'can only access node lease with the same name as the requesting node';
-  return refuse(write, name, why);
+  if (askedName(write) === node) return null;
+  return refuse(write, 'can only access node lease with the same name as the requesting node');
 }
 
 const MIRROR = 'kubernetes.io/config.mirror';
-/** What a mirror pod may not refer to: nobody but the kubelet has decided that it may be read. */
-const REFERENCES = ['secrets', 'configmaps', 'persistentvolumeclaims', 'resourceclaims'] as const;
 
 function restrictPod(write: Admitted, node: string): Status | null {
   const { object, previous, operation } = write;
   const pod = previous ?? object ?? {};
-  const name = stringAt(pod, 'metadata', 'name');
   const isOwn = stringAt(pod, 'spec', 'nodeName') === node;
-  switch (operation) {
-    case 'CREATE': {
-      const why = mirrorFault(write, pod, node, isOwn);
-      return why === '' ? null : refuse(write, name, why);
-    }
-    case 'DELETE':
-      if (isOwn) return null;
-      return refuse(
-        write,
-        name,
-        `node "${node}" can only delete pods with spec.nodeName set to itself`,
-      );
-    case 'CONNECT':
-    case 'UPDATE':
-      if (isOwn) return null;
-      return refuse(
-        write,
-        name,
-        `node "${node}" can only update pod status for pods with spec.nodeName set to itself`,
-      );
+  if (operation === 'CREATE') {
+    const why = mirrorFault(write, pod, node, isOwn);
+    return why === '' ? null : refuse(write, why);
   }
+  const who = `node "${node}"`;
+  if (operation !== 'DELETE') {
+    const why = `${who} can only create and delete mirror pods`;
+    return refuse(write, `unexpected operation ${quoted(operation)}, ${why}`);
+  }
+  // of a collection upstream knows no names, and so finds none of its pods
+  const { name } = write.call.info;
+  if (name === '') return noPod(name);
+  if (isOwn) return null;
+  return refuse(write, `${who} can only delete pods with spec.nodeName set to itself`);
+}
+
+/** As upstream's caches say it. */
+function noPod(name: string): Status {
+  return notFound({ group: '', name: 'pod' }, name);
 }
 
 /** '' where the pod is a mirror of one that the kubelet runs from a file. */
@@ -190,26 +194,21 @@ function mirrorFault(write: Admitted, pod: JsonObject, node: string, isOwn: bool
 }
 
 function referenceFault(pod: JsonObject, who: string): string {
-  if (stringAt(pod, 'spec', 'serviceAccountName') !== '') {
-    return `${who} can not create pods that reference a service account`;
-  }
-  const found = new Set<string>();
-  addPodReferences({ spec: objectAt(pod, 'spec') ?? {} }, found);
-  const kind = REFERENCES.find((one) => [...found].some((text) => text.startsWith(`${one}/`)));
-  return kind === undefined ? '' : `${who} can not create pods that reference ${kind}`;
+  const found = apiReference(pod);
+  if (found.startsWith('unknown ')) return `error checking mirror pod for API references: ${found}`;
+  return found === '' ? '' : `${who} can not create pods that reference ${found}`;
 }
 
 function restrictPodStatus(write: Admitted, node: string): Status | null {
   const { object, previous } = write;
-  const name = writtenName(write);
   const who = `node "${node}"`;
   if (stringAt(previous ?? {}, 'spec', 'nodeName') !== node) {
     const why = 'can only update pod status for pods with spec.nodeName set to itself';
-    return refuse(write, name, `${who} ${why}`);
+    return refuse(write, `${who} ${why}`);
   }
   const before = objectAt(previous ?? {}, 'metadata', 'labels') ?? {};
   if (!equals(before, objectAt(object ?? {}, 'metadata', 'labels') ?? {})) {
-    return refuse(write, name, `${who} cannot update labels through pod status`);
+    return refuse(write, `${who} cannot update labels through pod status`);
   }
   const statuses = [previous, object].map((pod) => objectAt(pod ?? {}, 'status') ?? {});
   const isKept = (field: string, empty: JsonValue): boolean => {
@@ -218,42 +217,42 @@ function restrictPodStatus(write: Admitted, node: string): Status | null {
   };
   // upstream's spelling
   const what = 'cannot update resource claim statues';
-  if (!isKept('resourceClaimStatuses', [])) return refuse(write, name, `${who} ${what}`);
+  if (!isKept('resourceClaimStatuses', [])) return refuse(write, `${who} ${what}`);
   if (isKept('extendedResourceClaimStatus', null)) return null;
-  return refuse(write, name, `${who} cannot update extended resource claim status`);
+  return refuse(write, `${who} cannot update extended resource claim status`);
 }
 
 function restrictEviction(write: Admitted, node: string): Status | null {
   const { namespace, name } = write.call.info;
   const pod = readStoredObject(write.world, '', 'pods', namespace, name);
-  if (pod === null || stringAt(pod, 'spec', 'nodeName') === node) return null;
+  if (pod === null) return noPod(name);
+  if (stringAt(pod, 'spec', 'nodeName') === node) return null;
   const why = `node ${node} can only evict pods with spec.nodeName set to itself`;
-  return refuse(write, name, why);
+  return refuse(write, why);
 }
 
 function restrictToken(write: Admitted, node: string): Status | null {
-  const { namespace, name } = write.call.info;
+  const { namespace } = write.call.info;
   const bound = objectAt(write.object ?? {}, 'spec', 'boundObjectRef');
   const isPod = stringAt(bound, 'kind') === 'Pod' && stringAt(bound, 'apiVersion') === 'v1';
-  if (!isPod) return refuse(write, name, 'node requested token not bound to a pod');
+  if (!isPod) return refuse(write, 'node requested token not bound to a pod');
   const uid = stringAt(bound, 'uid');
-  if (uid === '')
-    return refuse(write, name, 'node requested token with a pod binding without a uid');
+  if (uid === '') return refuse(write, 'node requested token with a pod binding without a uid');
   const podName = stringAt(bound, 'name');
   const pod = readStoredObject(write.world, '', 'pods', namespace, podName);
-  if (pod === null) return notFound({ group: '', name: 'pod' }, podName);
+  if (pod === null) return noPod(podName);
   if (stringAt(pod, 'metadata', 'uid') !== uid) {
     const why =
       `the UID in the bound object reference (${uid}) does not match the UID in record. ` +
       'The object might have been deleted and then recreated';
-    return refuse(write, name, why);
+    return refuse(write, why);
   }
   if (stringAt(pod, 'spec', 'nodeName') !== node) {
     const why = 'node requested token bound to a pod scheduled on a different node';
-    return refuse(write, name, why);
+    return refuse(write, why);
   }
   const why = audienceFault(write, pod);
-  return why === '' ? null : refuse(write, name, why);
+  return why === '' ? null : refuse(write, why);
 }
 
 /**
@@ -288,15 +287,20 @@ function audienceFault(write: Admitted, pod: JsonObject): string {
 function podAudiences(world: World, pod: JsonObject, missing: string[]): Set<string> {
   const audiences = new Set<string>();
   const namespace = stringAt(pod, 'metadata', 'namespace');
-  const read = (group: string, kind: string, where: string, name: string): JsonObject => {
-    if (name === '') return {};
+  const read = (
+    group: string,
+    kind: string,
+    where: string,
+    name: string,
+  ): JsonObject | undefined => {
     const found = readStoredObject(world, group, `${kind}s`, where, name);
     const shown = group === '' ? kind : `${kind}.${group}`;
     if (found === null) missing.push(`${shown} ${quoted(name)} not found`);
-    return found ?? {};
+    return found ?? undefined;
   };
   const addDriver = (name: string): void => {
-    const driver = read('storage.k8s.io', 'csidriver', '', name);
+    if (name === '') return;
+    const driver = read('storage.k8s.io', 'csidriver', '', name) ?? {};
     for (const one of listAt(driver, 'spec', 'tokenRequests')) {
       audiences.add(stringAt(one, 'audience'));
     }
@@ -306,27 +310,91 @@ function podAudiences(world: World, pod: JsonObject, missing: string[]): Set<str
       const token = objectAt(source, 'serviceAccountToken');
       if (token !== undefined) audiences.add(stringAt(token, 'audience'));
     }
-    addDriver(stringAt(volume, 'csi', 'driver'));
+    addDriver(driverOf(volume));
     const made = `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`;
     const isMade = objectAt(volume, 'ephemeral') !== undefined;
     const claimName = isMade ? made : stringAt(volume, 'persistentVolumeClaim', 'claimName');
+    if (claimName === '') continue;
     const claim = read('', 'persistentvolumeclaim', namespace, claimName);
+    if (claim === undefined) continue;
     const bound = read('', 'persistentvolume', '', stringAt(claim, 'spec', 'volumeName'));
-    addDriver(stringAt(bound, 'spec', 'csi', 'driver'));
+    addDriver(driverOf(objectAt(bound ?? {}, 'spec') ?? {}));
   }
   return audiences;
 }
 
-function restrictCsiNode(write: Admitted, node: string): Status | null {
-  const name = writtenName(write);
-  if (name === node) return null;
-  return refuse(write, name, 'can only access CSINode with the same name as the requesting node');
+/** Status of a claim that a node does not tell: it changes how large the volume is. */
+const CLAIM_STATUS: ReadonlySet<string> = new Set([
+  'capacity',
+  'conditions',
+  'allocatedResources',
+  'allocatedResourceStatuses',
+]);
+
+function restrictClaimStatus(write: Admitted, node: string): Status | null {
+  const [before, after] = [write.previous, write.object].map((claim) => {
+    const { kind: _, apiVersion: __, status, ...rest } = claim ?? {};
+    const {
+      managedFields: ___,
+      resourceVersion: ____,
+      ...metadata
+    } = objectAt(rest, 'metadata') ?? {};
+    const told = Object.entries(isObject(status) ? status : {});
+    const kept = Object.fromEntries(told.filter(([field]) => !CLAIM_STATUS.has(field)));
+    return { metadata, spec: objectAt(rest, 'spec') ?? {}, status: kept };
+  });
+  const difference = goDiff('core.v1.PersistentVolumeClaim', before, after);
+  if (difference === '') return null;
+  const what = 'update fields other than status.quantity and status.conditions';
+  return refuse(write, `node "${node}" is not allowed to ${what}: ${difference}`);
 }
 
+/** A kubelet asks for certificates of its own: anybody else's would let it speak for them. */
+function restrictRequest(write: Admitted, node: string): Status | null {
+  if (write.operation !== 'CREATE') return null;
+  const spec = objectAt(write.object ?? {}, 'spec') ?? {};
+  if (!KUBELET_SIGNERS.has(stringAt(spec, 'signerName'))) return null;
+  const pem = Buffer.from(stringAt(spec, 'request'), 'base64').toString('latin1');
+  const request = parseRequest(pem);
+  if (typeof request === 'string') return refuse(write, `unable to parse csr: ${request}`);
+  const name = `system:node:${node}`;
+  if (request.commonName === name) return null;
+  return refuse(write, `can only create a node CSR with CN=${name}`);
+}
+
+const KUBELET_SIGNERS: ReadonlySet<string> = new Set([
+  'kubernetes.io/kubelet-serving',
+  'kubernetes.io/kube-apiserver-client-kubelet',
+]);
+
+/** Drivers that took over what nodes once mounted by themselves. */
+const DRIVERS: Readonly<Record<string, string>> = {
+  awsElasticBlockStore: 'ebs.csi.aws.com',
+  azureDisk: 'disk.csi.azure.com',
+  azureFile: 'file.csi.azure.com',
+  cinder: 'cinder.csi.openstack.org',
+  gcePersistentDisk: 'pd.csi.storage.gke.io',
+  portworxVolume: 'pxd.portworx.com',
+  vsphereVolume: 'csi.vsphere.vmware.com',
+};
+
+/** The driver of a volume, '' where it has none. */
+function driverOf(source: JsonValue): string {
+  const moved = Object.keys(DRIVERS).find((kind) => objectAt(source, kind) !== undefined);
+  return moved === undefined ? stringAt(source, 'csi', 'driver') : (DRIVERS[moved] ?? '');
+}
+
+function restrictCsiNode(write: Admitted, node: string): Status | null {
+  if (askedName(write) === node) return null;
+  return refuse(write, 'can only access CSINode with the same name as the requesting node');
+}
+
+/** Which slices a node may change is said by the authorizer: their node does not change. */
 function restrictSlice(write: Admitted, node: string): Status | null {
-  const own = stringAt(write.previous ?? write.object ?? {}, 'spec', 'nodeName');
-  if (own === node) return null;
-  const verb = write.operation === 'DELETE' ? 'delete' : 'create';
+  const { operation, previous, object } = write;
+  if (operation === 'UPDATE') return null;
+  if (stringAt(previous ?? object ?? {}, 'spec', 'nodeName') === node) return null;
+  const verb = operation === 'DELETE' ? 'delete' : 'create';
   const why = `can only ${verb} ResourceSlice with the same NodeName as the requesting node`;
-  return refuse(write, writtenName(write), why);
+  return refuse(write, why);
 }
