@@ -10,6 +10,15 @@ import type { Outlet } from './list-stream.ts';
 /** Answers up to here are sent as they are. */
 export const PLAIN_BYTES_MAX: number = 128 * 1024;
 
+/** True where the client takes gzip, which a weight of 0 says it does not (RFC 9110, 12.5.3). */
+export function takesGzip({ exchange }: Call): boolean {
+  const codings = (exchange.header('accept-encoding') ?? '').split(',');
+  return codings.some((coding) => {
+    const [name = '', weight = ''] = coding.split(';');
+    return name.trim() === 'gzip' && !/^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(weight);
+  });
+}
+
 export class AnswerBody implements Outlet {
   readonly #call: Call;
   readonly #contentType: string;
@@ -25,7 +34,7 @@ export class AnswerBody implements Outlet {
     this.#headers = headers;
     this.#call = call;
     this.#contentType = contentType;
-    const asked = /\bgzip\b/.test(call.exchange.header('accept-encoding') ?? '');
+    const asked = takesGzip(call);
     this.#pending = asked ? [] : null;
     call.isLasting = true;
     call.exchange.onClose = () => call.done();

@@ -1,6 +1,6 @@
 /** Large documents that are asked for again and again, compressed once and off the event loop. */
 import { constants, gzip } from 'node:zlib';
-import { PLAIN_BYTES_MAX } from './answer-body.ts';
+import { PLAIN_BYTES_MAX, takesGzip } from './answer-body.ts';
 import type { Call } from './call.ts';
 
 interface Compressed {
@@ -13,7 +13,7 @@ const known = new WeakMap<Buffer, Compressed>();
 /** True where the client takes the document compressed, and it is large enough to be. */
 export function wantsCompressed(call: Call, document: Buffer): boolean {
   if (document.length <= PLAIN_BYTES_MAX) return false;
-  return /\bgzip\b/.test(call.exchange.header('accept-encoding') ?? '');
+  return takesGzip(call);
 }
 
 /** Calls `done` with the document compressed: at once where that was done before. */

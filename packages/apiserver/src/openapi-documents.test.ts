@@ -123,3 +123,46 @@ test('reading, making and writing the schemas of a kind are pieces of their own'
   for (const piece of version3Text(() => [part], true)) steps.push(piece);
   assert.deepEqual(steps.slice(-6), ['read', '', 'make', '', '"Widget":{}', '}}}']);
 });
+
+test('documents come as protobuf, and not again to those who have them', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf';
+  const plain = rig.ask('GET', WIDGETS_V3);
+  const packed = rig.ask('GET', WIDGETS_V3, undefined, { accept });
+  assert.equal(packed.contentType, accept.replace('@', '.'));
+  assert.ok(packed.text.startsWith('\n\u00053.0.0'), 'field 1');
+  const etag = plain.answerHeader('etag') ?? '';
+  assert.equal(packed.answerHeader('etag'), etag, 'of both forms');
+  const weighed = { accept: `application/json;q=0.5, ${accept}` };
+  assert.equal(rig.ask('GET', WIDGETS_V3, undefined, weighed).contentType, packed.contentType);
+  for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+    const headers = { 'if-none-match': known };
+    assert.equal(rig.ask('GET', WIDGETS_V3, undefined, headers).status, 304, known);
+  }
+  assert.equal(rig.ask('GET', WIDGETS_V3, undefined, { 'if-none-match': '"x"' }).status, 200);
+  const other = rig.ask('GET', WIDGETS_V3, undefined, { accept: 'application/yaml' });
+  assert.equal(other.status, 406);
+  assert.equal(other.answerHeader('vary'), 'Accept');
+  const index = rig.ask('GET', '/openapi/v3').answerHeader('etag') ?? '';
+  const headers = { 'if-none-match': index };
+  assert.equal(rig.ask('GET', '/openapi/v3', undefined, headers).status, 304);
+});
+
+test('operations of version 2 refer to parameters that they share, under upstream’s names', () => {
+  const { text } = startRig().ask('GET', '/openapi/v2');
+  const { parameters, paths } = JSON.parse(text) as {
+    parameters: Record<string, { name: string; description?: string }>;
+    paths: Record<string, { patch?: { parameters: { name?: string; $ref?: string }[] } }>;
+  };
+  assert.ok('pretty-tJGM1-ng' in parameters, Object.keys(parameters).join());
+  assert.ok('limit-1NfNmdNH' in parameters, 'text that Go escapes or not');
+  const item = paths['/api/v1/namespaces/{namespace}/pods/{name}'];
+  assert.deepEqual(
+    item?.patch?.parameters.map(({ name, $ref }) => name ?? $ref),
+    [
+      ...['#/parameters/body-78PwaGsr', 'dryRun', '#/parameters/fieldManager-7c6nTn1T'],
+      ...['fieldValidation', '#/parameters/force-tOGGb0Yi'],
+    ],
+  );
+});

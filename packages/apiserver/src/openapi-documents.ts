@@ -17,6 +17,7 @@ import {
   metadataPart,
   version2Protobuf,
   version2Text,
+  version3Protobuf,
   version3Text,
   type Part,
 } from './openapi-pieces.ts';
@@ -38,6 +39,15 @@ export interface OpenApiDocument {
   readonly bytes: number;
 }
 
+/** Which documents of version 3 there are. */
+export interface OpenApiIndex {
+  readonly text: string;
+  readonly hash: string;
+}
+
+/** How a document is written. */
+export type OpenApiForm = 'json' | 'protobuf';
+
 type Done = (document: OpenApiDocument) => void;
 
 /** See the head of the file. One for a server. */
@@ -51,7 +61,7 @@ export class OpenApiDocuments {
   /** Documents on their way, by name and hash. */
   readonly #building = new Map<string, Done[]>();
   #hashes = new Map<string, string>();
-  #index: string | null = null;
+  #index: OpenApiIndex | null = null;
 
   constructor(
     kinds: Kinds,
@@ -69,14 +79,18 @@ export class OpenApiDocuments {
   #forget(group: string): void {
     this.#index = null;
     for (const name of [...this.#hashes.keys()]) {
-      if (name.startsWith('v2') || name.startsWith(`apis/${group}/`)) this.#hashes.delete(name);
+      if (name === 'v2' || name.startsWith(`apis/${group}/`)) this.#hashes.delete(name);
     }
   }
 
   /** `/openapi/v3`. */
-  get index(): string {
+  get index(): OpenApiIndex {
     this.#kinds.catchUp();
-    return (this.#index ??= JSON.stringify({ paths: this.#paths() }));
+    if (this.#index === null) {
+      const text = JSON.stringify({ paths: this.#paths() });
+      this.#index = { text, hash: hexOf(text) };
+    }
+    return this.#index;
   }
 
   #paths(): Record<string, { serverRelativeURL: string }> {
@@ -109,7 +123,7 @@ export class OpenApiDocuments {
     return this.#kinds.versionsOf(place.group).includes(place.version);
   }
 
-  /** Of a document that may not be built yet; `v2` and `v2 protobuf` are documents, too. */
+  /** Of a document that may not be built yet, in either form; `v2` is a document, too. */
   hashOf(name: string): string {
     let hash = this.#hashes.get(name);
     if (hash === undefined) {
@@ -121,7 +135,7 @@ export class OpenApiDocuments {
 
   /** What the definitions in a document are. */
   #sources(name: string): string {
-    if (name.startsWith('v2')) {
+    if (name === 'v2') {
       const groupsOf = this.#kinds.customGroups();
       const custom = groupsOf.map((group) => this.#kinds.kindsOf(group).map(sourceOf).join(''));
       const remote = Array.from(this.#remotes.all(), remoteSourceOf);
@@ -137,8 +151,9 @@ export class OpenApiDocuments {
   }
 
   /** Calls `done` with the document, at once where it is there. */
-  whenBuilt(name: string, done: Done): void {
-    const hash = this.hashOf(name);
+  whenBuilt(document: string, form: OpenApiForm, done: Done): void {
+    const hash = this.hashOf(document);
+    const name = `${form} ${document}`;
     const kept = this.#kept.get(name);
     if (kept?.hash === hash) {
       this.#kept.delete(name);
@@ -153,7 +168,7 @@ export class OpenApiDocuments {
       return;
     }
     this.#building.set(key, [done]);
-    const pieces = this.#pieces(name)[Symbol.iterator]();
+    const pieces = this.#pieces(document, form)[Symbol.iterator]();
     this.#build(name, hash, pieces, new Chunks());
   }
 
@@ -187,26 +202,27 @@ export class OpenApiDocuments {
     }
   }
 
-  #pieces(name: string): Iterable<string | Buffer> {
+  #pieces(name: string, form: OpenApiForm): Iterable<string | Buffer> {
     const kinds = this.#kinds;
-    if (name.startsWith('v2')) {
+    if (name === 'v2') {
       const remotes = [...this.#remotes.all()];
       const parts = function* (): Iterable<Part> {
         yield* builtinParts('v2', VERSION_2);
         yield* customParts(kinds, null, VERSION_2);
         for (const remote of remotes) yield* remoteParts(remote);
       };
-      return name === 'v2' ? version2Text(parts) : version2Protobuf(parts);
+      return form === 'json' ? version2Text(parts) : version2Protobuf(parts);
     }
+    const written = form === 'json' ? version3Text : version3Protobuf;
     const place = placeOf(name);
     if (place === null || isGroupServed(place.group, place.version)) {
-      return version3Text(() => builtinParts(name, VERSION_3));
+      return written(() => builtinParts(name, VERSION_3));
     }
     const parts = function* (): Iterable<Part> {
       yield metadataPart(VERSION_3);
       yield* customParts(kinds, place, VERSION_3);
     };
-    return version3Text(parts, true);
+    return written(parts, true);
   }
 }
 

@@ -1,7 +1,8 @@
 /** Parameters of operations in OpenAPI documents, and which of them a whole path shares. */
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind, type Shape } from '@megaplane/machinery/schema';
+import { descriptionOf, worded } from './openapi-descriptions.ts';
 import type { Dialect } from './openapi-schemas.ts';
 
 /** Name, type, where it stands. */
@@ -78,13 +79,123 @@ export function withoutCommon(
   return parameters.filter((one) => one[2] === 'path' || !has(common, one)).sort(byName);
 }
 
+/** What a parameter belongs to, by which its words are chosen. */
+export interface ParameterPlace {
+  /** Kind of what the path names. */
+  readonly kind: string;
+  /** `pods/exec`. */
+  readonly resource: string;
+  /** '' for what all operations of a path share. */
+  readonly method: string;
+}
+
 /** A parameter in the words of the document. */
-export function parameterOf([name, type, place]: Parameter, dialect: Dialect): JsonObject {
-  const required = place === 'path' ? { required: true } : {};
-  const base: JsonObject = { name, in: place, ...required };
+export function parameterOf(
+  [name, type, where]: Parameter,
+  place: ParameterPlace,
+  dialect: Dialect,
+): JsonObject {
+  const description = worded(wordsOf(name, where, place));
+  const required = where === 'path' ? { required: true } : {};
+  // in the order of Go's types, from which the names of what is shared are made
   return dialect.wrapsReferences
-    ? { ...base, schema: { type, uniqueItems: true } }
-    : { ...base, type, uniqueItems: true };
+    ? { name, in: where, ...description, ...required, schema: { type, uniqueItems: true } }
+    : { uniqueItems: true, type, ...description, name, in: where, ...required };
+}
+
+function wordsOf(name: string, where: string, { kind, resource, method }: ParameterPlace): string {
+  if (name === 'name' && where === 'path') return `name of the ${kind}`;
+  const words = descriptionOf(`parameters in ${where}`).fields;
+  for (const narrower of [`${resource} `, `${method} `, '']) {
+    const found = words.get(narrower + name);
+    if (found !== undefined) return found;
+  }
+  return '';
+}
+
+/**
+ * Parameters that operations of a document of version 2 refer to, as upstream's builder shares them
+ * (kube-openapi `pkg/builder/parameters.go`): all but those that are of one kind, and two that old
+ * versions of kubectl look for in the operations.
+ */
+export class SharedParameters {
+  readonly #named = new Map<string, JsonObject>();
+  /** By the text of the parameter. */
+  readonly #references = new Map<string, JsonObject>();
+
+  get definitions(): JsonObject {
+    return Object.fromEntries([...this.#named].sort(([one], [other]) => (one < other ? -1 : 1)));
+  }
+
+  /** `paths` with references in place of what is shared. */
+  referTo(paths: JsonObject): JsonObject {
+    const referring: JsonObject = {};
+    for (const [name, path] of Object.entries(paths)) {
+      const members: JsonObject = {};
+      for (const [method, operation] of Object.entries(isObject(path) ? path : {})) {
+        members[method] =
+          method === 'parameters' ? this.#list(operation) : this.#operation(operation);
+      }
+      referring[name] = members;
+    }
+    return referring;
+  }
+
+  #operation(operation: JsonValue | undefined): JsonValue | undefined {
+    if (!isObject(operation) || operation['parameters'] === undefined) return operation;
+    return { ...operation, parameters: this.#list(operation['parameters']) };
+  }
+
+  #list(parameters: JsonValue | undefined): JsonValue | undefined {
+    if (!Array.isArray(parameters)) return parameters;
+    return parameters.map((one) => (isShared(one) ? this.#referenceOf(one) : one));
+  }
+
+  #referenceOf(parameter: JsonObject): JsonObject {
+    const text = goJson(parameter);
+    let reference = this.#references.get(text);
+    if (reference === undefined) {
+      const { name: own } = parameter;
+      const name = `${typeof own === 'string' ? own : 'param'}-${shortHash(text)}`;
+      this.#named.set(name, parameter);
+      reference = { $ref: `#/parameters/${name}` };
+      this.#references.set(text, reference);
+    }
+    return reference;
+  }
+}
+
+const UNSHARED: ReadonlySet<JsonValue | undefined> = new Set(['name', 'fieldValidation', 'dryRun']);
+
+function isShared(parameter: JsonValue): parameter is JsonObject {
+  if (!isObject(parameter) || parameter['$ref'] !== undefined) return false;
+  const { name, in: where, schema } = parameter;
+  if (where !== 'body') return !UNSHARED.has(name) || (name !== 'name' && where === 'path');
+  const reference = isObject(schema) ? schema['$ref'] : undefined;
+  if (name !== 'body' || typeof reference !== 'string') return true;
+  return reference.startsWith('#/definitions/io.k8s.apimachinery');
+}
+
+/** As Go writes it: it escapes what is markup in HTML. */
+function goJson(value: JsonObject): string {
+  return JSON.stringify(value).replaceAll(/[<>&]/g, (one) => GO_ESCAPES[one] ?? one);
+}
+
+const GO_ESCAPES: Readonly<Record<string, string>> = {
+  '<': '\\u003c',
+  '>': '\\u003e',
+  '&': '\\u0026',
+};
+
+/** The first 6 bytes of FNV-1 of 64 bits, in the alphabet of URLs. */
+function shortHash(text: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(text)) {
+    hash = BigInt.asUintN(64, hash * 0x100000001b3n) ^ BigInt(byte);
+  }
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(hash);
+  return bytes.subarray(0, 6).toString('base64url');
 }
 
 /** The fields of the options that connections and logs take as a query. */
@@ -92,11 +203,15 @@ export function optionParameters(resource: Resource, sub: Subresource): Paramete
   const kind = sub.name === 'log' ? 'PodLogOptions' : sub.kind;
   if (!kind.endsWith('Options')) return [];
   const fields = findTypeOfKind(resource.apiVersion, kind)?.fields ?? [];
-  return fields
-    .filter(({ shape }) => shape.kind !== 'object')
-    .map(({ name, shape }): Parameter => [name, typeOf(shape), 'query'])
-    .filter(([name]) => name !== 'ports' || sub.name === 'portforward')
-    .sort(byName);
+  return (
+    fields
+      .filter(({ shape }) => shape.kind !== 'object')
+      .map(({ name, shape }): Parameter => [name, typeOf(shape), 'query'])
+      .filter(([name]) => name !== 'ports' || sub.name === 'portforward')
+      // upstream has no form for a time in a query
+      .filter(([name]) => name !== 'sinceTime')
+      .sort(byName)
+  );
 }
 
 function typeOf(shape: Shape): string {

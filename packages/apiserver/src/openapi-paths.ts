@@ -18,6 +18,7 @@ import {
   withoutCommon,
   WRITE_PARAMETERS,
   type Parameter,
+  type ParameterPlace,
 } from './openapi-parameters.ts';
 import { schemaName, type Dialect } from './openapi-schemas.ts';
 
@@ -322,7 +323,8 @@ class ResourcePaths {
       members[operation.method] = this.#members(path, operation, parameters);
     }
     if (common.length > 0) {
-      members['parameters'] = common.map((one) => parameterOf(one, this.#dialect));
+      const place = this.#placeOf(path, '');
+      members['parameters'] = common.map((one) => parameterOf(one, place, this.#dialect));
     }
     paths[path] = members;
   }
@@ -331,8 +333,9 @@ class ResourcePaths {
     const { method, action, target, body, answer, isStreamed } = operation;
     const { group, version, kind } = target;
     const bodyTypes = action === 'connect' ? ['*/*'] : this.#bodyTypes(method);
-    const written: JsonValue[] = parameters.map((one) => parameterOf(one, this.#dialect));
-    const [, subresource = ''] = /\{name\}\/(\w+)/.exec(path) ?? [];
+    const place = this.#placeOf(path, method);
+    const written: JsonValue[] = parameters.map((one) => parameterOf(one, place, this.#dialect));
+    const subresource = subresourceOf(path);
     const isWatched = this.#schema === undefined && this.#resource.verbs.includes('watch');
     const words = { method, action, kind: this.#resource.kind, subresource, isWatched };
     const members: JsonObject = { description: operationWords(words) };
@@ -352,6 +355,13 @@ class ResourcePaths {
     members['x-kubernetes-action'] = action;
     members['x-kubernetes-group-version-kind'] = { group, kind, version };
     return members;
+  }
+
+  #placeOf(path: string, method: string): ParameterPlace {
+    const { resource, kind, subresources } = this.#resource;
+    const sub = subresources.get(subresourceOf(path));
+    const named = this.#schema === undefined ? sub : undefined;
+    return { kind: named?.kind ?? kind, resource: `${resource}/${sub?.name ?? ''}`, method };
   }
 
   #bodyTypes(method: string): readonly string[] {
@@ -402,6 +412,11 @@ class ResourcePaths {
       content: Object.fromEntries(types.map((type) => [type, { schema }])),
     };
   }
+}
+
+/** `status` of `/api/v1/nodes/{name}/status`; '' of what is no part of an object. */
+function subresourceOf(path: string): string {
+  return /\{name\}\/(\w+)/.exec(path)?.[1] ?? '';
 }
 
 /** Kinds of which a deletion answers the object that is gone, not a Status. */

@@ -14,7 +14,9 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Kinds } from './custom/kind-registry.ts';
 import { LOOKUP_NAMES, lookupPaths, lookupSchemas } from './openapi-discovery.ts';
 import { isConnection } from './openapi-names.ts';
+import { SharedParameters } from './openapi-parameters.ts';
 import { addDiscoveryPath, addPaths } from './openapi-paths.ts';
+import { encodeOpenApiV3 } from './openapi-protobuf-3.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
 import { addCommonSchemas, addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
 import { MINOR_VERSION } from './release.ts';
@@ -27,7 +29,7 @@ const CUSTOM_INFO: JsonObject = { title: 'Kubernetes CRD Swagger', version: 'v0.
 const SCHEMES: JsonObject = {
   BearerToken: {
     type: 'apiKey',
-    description: 'A bearer token: `Bearer` and the token.',
+    description: 'Bearer Token authentication',
     name: 'authorization',
     in: 'header',
   },
@@ -149,10 +151,10 @@ function publishedOf(
   schema: JsonObject,
   dialect: Dialect,
 ): PublishedSchemas {
-  const { group, version, kind, listKind } = resource;
+  const { group, version, kind, listKind, resource: plural } = resource;
   const publish = dialect === VERSION_3 ? openapiV3Schemas : openapiV2Schemas;
   const selectable = custom?.facts.selectable ?? [];
-  return publish({ group, version, kind, listKind, selectable }, schema);
+  return publish({ group, version, kind, listKind, plural, selectable }, schema);
 }
 
 /** What paths of custom resources do not answer with. */
@@ -181,25 +183,42 @@ export function* version3Text(parts: () => Iterable<Part>, isCustom = false): It
   yield isCustom ? '}}}' : `},"securitySchemes":${JSON.stringify(SCHEMES)}}}`;
 }
 
+/** The same document as a message: fields that come again are merged by its readers. */
+export function* version3Protobuf(parts: () => Iterable<Part>, isCustom = false): Iterable<Buffer> {
+  const info = isCustom ? CUSTOM_INFO : INFO;
+  const components: JsonObject = isCustom ? {} : { securitySchemes: SCHEMES };
+  yield encodeOpenApiV3({ openapi: '3.0.0', info, paths: {}, components });
+  for (const { paths, schemas } of newMembers(parts())) {
+    yield encodeOpenApiV3({ paths, components: { schemas } });
+  }
+}
+
 /** The document of version 2 as text. */
 export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
   yield `{"swagger":"2.0","info":${JSON.stringify(INFO)},"paths":{`;
-  yield* members(parts(), 'paths');
+  const shared = new SharedParameters();
+  yield* members(parts(), 'paths', shared);
   yield '},"definitions":{';
   yield* members(parts(), 'schemas');
-  yield `},"securityDefinitions":${JSON.stringify(SCHEMES)},"security":[{"BearerToken":[]}]}`;
+  yield `},"parameters":${JSON.stringify(shared.definitions)},`;
+  yield `"securityDefinitions":${JSON.stringify(SCHEMES)},"security":[{"BearerToken":[]}]}`;
 }
 
 /**
  * The members of one half of all parts; a schema that several bring is written once. Reading,
  * making and writing the schemas of one kind, which may be large, are pieces of their own.
  */
-function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<string> {
+function* members(
+  parts: Iterable<Part>,
+  half: 'paths' | 'schemas',
+  shared?: SharedParameters,
+): Iterable<string> {
   const written = new Set<string>();
   for (const part of parts) {
     if (half === 'schemas') part.read?.();
     yield '';
-    const made = Object.entries(part[half]());
+    const whole = part[half]();
+    const made = Object.entries(shared?.referTo(whole) ?? whole);
     yield '';
     let text = '';
     for (const [name, value] of made) {
@@ -211,22 +230,37 @@ function* members(parts: Iterable<Part>, half: 'paths' | 'schemas'): Iterable<st
   }
 }
 
-const NO_BYTES = Buffer.alloc(0);
-
-/** The document of version 2 as a message: fields that come again are merged by its readers. */
+/** The document of version 2 as a message. */
 export function* version2Protobuf(parts: () => Iterable<Part>): Iterable<Buffer> {
-  yield encodeOpenApiV2({ swagger: '2.0', info: INFO, paths: {}, definitions: {} });
+  const securityDefinitions = SCHEMES;
+  const security = [{ BearerToken: [] }];
+  const head = { swagger: '2.0', info: INFO, securityDefinitions, security };
+  yield encodeOpenApiV2({ ...head, paths: {}, definitions: {} });
+  const shared = new SharedParameters();
+  for (const { paths, schemas } of newMembers(parts())) {
+    yield encodeOpenApiV2({ paths: shared.referTo(paths), definitions: schemas });
+  }
+  yield encodeOpenApiV2({ parameters: shared.definitions });
+}
+
+/** What each part adds to a document, each half of it a piece of its own. */
+function* newMembers(
+  parts: Iterable<Part>,
+): Iterable<{ readonly paths: JsonObject; readonly schemas: JsonObject }> {
   const written = new Set<string>();
-  for (const { read, paths, schemas } of parts()) {
-    read?.();
-    yield NO_BYTES;
-    const made = Object.entries(schemas());
-    yield NO_BYTES;
-    const definitions: JsonObject = {};
+  for (const part of parts) {
+    part.read?.();
+    yield NOTHING;
+    const made = Object.entries(part.schemas());
+    yield NOTHING;
+    const schemas: JsonObject = {};
     for (const [name, schema] of made) {
-      if (!written.has(name)) definitions[name] = schema;
+      if (!written.has(name)) schemas[name] = schema;
       written.add(name);
     }
-    yield encodeOpenApiV2({ paths: paths(), definitions });
+    yield { paths: {}, schemas };
+    yield { paths: part.paths(), schemas: {} };
   }
 }
+
+const NOTHING = { paths: {}, schemas: {} };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeOpenApiV3 } from './openapi-protobuf-3.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
 
 /** Reads any message as a list of [field, value]; nested messages stay bytes. */
@@ -46,6 +47,7 @@ test('definitions, merge keys and dryRun parameters stand where kubectl looks fo
           parameters: [
             { name: 'body', in: 'body', required: true },
             { name: 'dryRun', in: 'query', type: 'string' },
+            { $ref: '#/parameters/pretty' },
           ],
           'x-kubernetes-group-version-kind': { group: '', kind: 'Pod', version: 'v1' },
         },
@@ -70,7 +72,13 @@ test('definitions, merge keys and dryRun parameters stand where kubectl looks fo
   const path = child(document, 8, 2);
   assert.equal(child(path, 1).toString(), '/api/v1/pods/{name}');
   const patch = child(path, 2, 8);
-  assert.equal(child(patch, 8, 1, 2, 3, 4).toString(), 'dryRun');
+  const [body, dryRun, pretty] = fields(patch).filter(([field]) => field === 8);
+  assert(
+    Buffer.isBuffer(body?.[1]) && Buffer.isBuffer(dryRun?.[1]) && Buffer.isBuffer(pretty?.[1]),
+  );
+  assert.equal(child(body[1], 1, 1, 2).toString(), 'body');
+  assert.equal(child(dryRun[1], 1, 2, 3, 4).toString(), 'dryRun');
+  assert.equal(child(pretty[1], 2, 1).toString(), '#/parameters/pretty');
   assert.equal(child(patch, 13, 1).toString(), 'x-kubernetes-group-version-kind');
   assert.deepEqual(JSON.parse(child(patch, 13, 2, 2).toString()).kind, 'Pod');
   const pod = child(document, 9, 1);
@@ -90,4 +98,37 @@ test('a document whose extensions swell as text within text still fits', () => {
   const document = encodeOpenApiV2({ definitions: { A: { 'x-note': [quotes] } } });
   const text = child(document, 9, 1, 2, 31, 2, 2).toString();
   assert.deepEqual(JSON.parse(text), [quotes]);
+});
+
+test('version 3 tells schemas from references, and keeps defaults that are zero', () => {
+  const document = encodeOpenApiV3({
+    openapi: '3.0.0',
+    paths: {
+      '/a': { get: { responses: { '200': { description: 'OK' } } } },
+    },
+    components: {
+      schemas: {
+        A: {
+          type: 'object',
+          properties: {
+            no: { type: 'boolean', default: false },
+            none: { type: 'object', default: {} },
+            other: { allOf: [{ $ref: '#/components/schemas/B' }] },
+          },
+          additionalProperties: { $ref: '#/components/schemas/B' },
+        },
+      },
+    },
+  });
+  assert.equal(child(document, 1).toString(), '3.0.0');
+  const answer = child(document, 4, 1, 2, 4, 8, 2);
+  assert.equal(child(answer, 1).toString(), '200');
+  assert.equal(child(answer, 2, 1, 1).toString(), 'OK');
+  const schema = child(document, 5, 1, 1, 2, 1);
+  const [no, none, other] = fields(child(schema, 31)).map(([, value]) => value);
+  assert(Buffer.isBuffer(no) && Buffer.isBuffer(none) && Buffer.isBuffer(other));
+  assert.deepEqual(fields(child(no, 2, 1, 33)), [[2, 0]]);
+  assert.deepEqual(fields(child(none, 2, 1, 33)), []);
+  assert.equal(child(other, 2, 1, 26, 2, 1).toString(), '#/components/schemas/B');
+  assert.equal(child(schema, 32, 1, 2, 1).toString(), '#/components/schemas/B');
 });

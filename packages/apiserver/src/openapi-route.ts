@@ -2,21 +2,46 @@
 import type { Call } from './call.ts';
 import { AnswerBody } from './answer-body.ts';
 import { parseAccept } from './negotiation.ts';
-import type { OpenApiDocument, OpenApiDocuments } from './openapi-documents.ts';
+import type { OpenApiDocument, OpenApiDocuments, OpenApiForm } from './openapi-documents.ts';
+import { OPENAPI_V3_OLD_NAME, OPENAPI_V3_PROTOBUF } from './openapi-protobuf-3.ts';
 import { OPENAPI_V2_ANSWER, OPENAPI_V2_PROTOBUF } from './openapi-protobuf.ts';
 
 const YEAR_MS: number = 365 * 24 * 3600 * 1000;
-const JSON_NAMES: ReadonlySet<string> = new Set(['application/json', '*/*', 'application/*']);
+
+/** Form and media type of an answer. */
+interface Offered {
+  readonly form: OpenApiForm;
+  readonly type: string;
+}
+
+const JSON_FORM: Offered = { form: 'json', type: 'application/json' };
+const V2_FORM: Offered = { form: 'protobuf', type: OPENAPI_V2_ANSWER };
+const V3_FORM: Offered = { form: 'protobuf', type: OPENAPI_V3_PROTOBUF };
+const JSON_NAMES: readonly (readonly [string, Offered])[] = [
+  ['application/json', JSON_FORM],
+  ['application/*', JSON_FORM],
+  ['*/*', JSON_FORM],
+  ['*/json', JSON_FORM],
+];
+const V2_OFFER: ReadonlyMap<string, Offered> = new Map([
+  ...JSON_NAMES,
+  [OPENAPI_V2_PROTOBUF, V2_FORM],
+  [OPENAPI_V2_ANSWER, V2_FORM],
+]);
+const V3_OFFER: ReadonlyMap<string, Offered> = new Map([
+  ...JSON_NAMES,
+  [OPENAPI_V3_PROTOBUF, V3_FORM],
+  [OPENAPI_V3_OLD_NAME, V3_FORM],
+]);
 
 /** Answers a path under /openapi. */
 export function answerOpenApi(documents: OpenApiDocuments, call: Call, path: string): void {
   if (path === '/openapi/v2') {
-    answerVersion2(documents, call);
+    answerDocument(documents, call, 'v2', V2_OFFER);
     return;
   }
   if (path === '/openapi/v3') {
-    const text = documents.index;
-    call.send(200, 'text/plain; charset=utf-8', text);
+    answerIndex(documents, call);
     return;
   }
   const name = path.slice('/openapi/v3/'.length);
@@ -28,65 +53,87 @@ export function answerOpenApi(documents: OpenApiDocuments, call: Call, path: str
     call.send(404, null, null);
     return;
   }
-  answerDocument(documents, call, name);
+  answerDocument(documents, call, name, V3_OFFER);
 }
 
-function answerDocument(documents: OpenApiDocuments, call: Call, name: string): void {
-  if (!acceptsJson(call)) {
-    call.send(406, null, null);
+function answerIndex(documents: OpenApiDocuments, call: Call): void {
+  const { text, hash } = documents.index;
+  const headers = call.headers('etag', `"${hash}"`);
+  if (isKnown(call, hash)) {
+    answerKnown(call, headers);
+    return;
+  }
+  call.code = 200;
+  call.exchange.respond(200, 'text/plain; charset=utf-8', text, headers);
+}
+
+function answerDocument(
+  documents: OpenApiDocuments,
+  call: Call,
+  name: string,
+  offer: ReadonlyMap<string, Offered>,
+): void {
+  const offered = offeredOf(call, offer);
+  if (offered === undefined) {
+    call.code = 406;
+    call.exchange.respond(406, null, null, call.headers('vary', 'Accept'));
     return;
   }
   const hash = documents.hashOf(name);
-  const asked = call.query.text('hash');
+  const asked = name === 'v2' ? '' : call.query.text('hash');
   if (asked !== '' && asked !== hash) {
     call.code = 301;
     const location = `/openapi/v3/${name}?hash=${hash}`;
-    const headers = call.headers('location', location, 'vary', 'Accept');
-    call.exchange.respond(301, 'application/json', null, headers);
+    const headers = call.headers('location', location, 'etag', `"${hash}"`, 'vary', 'Accept');
+    call.exchange.respond(301, offered.type, null, headers);
     return;
   }
-  if (asked === '') {
-    sendTagged(documents, call, name, 'application/json');
-    return;
+  const headers = headersOf(call, name, hash, asked !== '');
+  if (isKnown(call, hash)) answerKnown(call, headers);
+  else {
+    documents.whenBuilt(name, offered.form, (document) => {
+      send(call, document, offered.type, headers);
+    });
   }
-  const expires = new Date(call.nowMs + YEAR_MS).toUTCString();
-  const headers = ['audit-id', call.auditId, 'cache-control', 'public, immutable'];
-  headers.push(...call.flowFields);
-  headers.push('expires', expires, 'etag', `"${hash}"`, 'vary', 'Accept');
-  documents.whenBuilt(name, (document) => send(call, document, 'application/json', headers));
 }
 
-function answerVersion2(documents: OpenApiDocuments, call: Call): void {
+function offeredOf(call: Call, offer: ReadonlyMap<string, Offered>): Offered | undefined {
   const accept = call.exchange.header('accept') ?? '';
-  const first = parseAccept(accept)[0]?.type;
-  const isProtobuf = first === OPENAPI_V2_PROTOBUF || first === OPENAPI_V2_ANSWER;
-  if (isProtobuf) sendTagged(documents, call, 'v2 protobuf', OPENAPI_V2_ANSWER);
-  else if (acceptsJson(call)) sendTagged(documents, call, 'v2', 'application/json');
-  else call.send(406, null, null);
+  if (accept === '') return JSON_FORM;
+  for (const { type } of parseAccept(accept)) {
+    const offered = offer.get(type);
+    if (offered !== undefined) return offered;
+  }
+  return undefined;
 }
 
-function acceptsJson(call: Call): boolean {
-  const accept = call.exchange.header('accept') ?? '';
-  return accept === '' || parseAccept(accept).some(({ type }) => JSON_NAMES.has(type));
-}
-
-function sendTagged(documents: OpenApiDocuments, call: Call, name: string, type: string): void {
-  const headers = tagged(call, documents.hashOf(name));
-  if (headers !== null)
-    documents.whenBuilt(name, (document) => send(call, document, type, headers));
-}
-
-/** Headers of an answer with the tag; null where the client has it, who was told so. */
-function tagged(call: Call, hash: string): string[] | null {
-  const { path } = call.info;
+/** A document that was asked for by its hash never changes. */
+function headersOf(call: Call, name: string, hash: string, isLasting: boolean): string[] {
   const etag = `"${hash}"`;
+  if (isLasting) {
+    const expires = new Date(call.nowMs + YEAR_MS).toUTCString();
+    const headers = ['audit-id', call.auditId, 'cache-control', 'public, immutable'];
+    return [...headers, ...call.flowFields, 'expires', expires, 'etag', etag, 'vary', 'Accept'];
+  }
   // upstream compresses the one document of version 2 by a layer of its own, which says so
-  const packed = path === '/openapi/v2' ? ['vary', 'Accept-Encoding'] : [];
-  const headers = call.headers('etag', etag, ...packed, 'vary', 'Accept');
-  if (call.exchange.header('if-none-match') !== etag) return headers;
+  const packed = name === 'v2' ? ['vary', 'Accept-Encoding'] : [];
+  return call.headers('etag', etag, ...packed, 'vary', 'Accept');
+}
+
+/** True where the client has it, by RFC 9110 section 13.1.2, which compares weakly. */
+function isKnown(call: Call, hash: string): boolean {
+  const { method } = call.exchange;
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const tags = (call.exchange.header('if-none-match') ?? '').split(',');
+  return tags.some((tag) => {
+    const bare = tag.trim().replace(/^W\//, '');
+    return bare === '*' || bare === `"${hash}"`;
+  });
+}
+
+function answerKnown(call: Call, headers: string[]): void {
   call.code = 304;
   call.exchange.respond(304, null, null, headers);
-  return null;
 }
 
 function send(call: Call, document: OpenApiDocument, type: string, headers: string[]): void {

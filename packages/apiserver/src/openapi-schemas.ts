@@ -97,14 +97,14 @@ export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): v
   }
   const required: string[] = [];
   for (const field of type.fields) {
-    properties[field.name] = {
+    properties[field.name] = unwrapped({
       ...worded(fields.get(field.name)),
       ...fieldSchema(type, field, dialect),
-    };
+    });
     if (field.isRequired) required.push(field.name);
     addShape(schemas, field.shape, dialect);
   }
-  schema['properties'] = properties;
+  if (Object.keys(properties).length > 0) schema['properties'] = properties;
   if (required.length > 0) schema['required'] = required;
   if (type.isAtomic) schema['x-kubernetes-map-type'] = 'atomic';
   const unions = SCHEMA_UNIONS[type.name];
@@ -115,6 +115,13 @@ export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): v
   const isShared = type.group === '*' || type.group === 'meta';
   const [group, version] = isShared ? ['', 'v1'] : [type.group, type.version];
   schema['x-kubernetes-group-version-kind'] = [{ group, kind, version }];
+}
+
+/** A reference that nothing stands beside needs no wrapping. */
+function unwrapped(schema: JsonObject): JsonObject {
+  const { allOf, ...others } = schema;
+  const only = Array.isArray(allOf) && Object.keys(others).length === 0 ? allOf[0] : undefined;
+  return isObject(only) ? only : schema;
 }
 
 let rootKinds: Set<string> | undefined;
@@ -159,8 +166,9 @@ function fieldSchema(type: Type, field: Field, dialect: Dialect): JsonObject {
   const place = `${type.name}.${field.name}`;
   const values = schemaValues(place);
   if (values !== undefined) {
-    const { items } = schema;
+    const { items, additionalProperties: named } = schema;
     if (isObject(items)) schema['items'] = { ...items, enum: [...values] };
+    else if (isObject(named)) schema['additionalProperties'] = { ...named, enum: [...values] };
     else schema['enum'] = [...values];
   }
   if (dialect.wrapsReferences) addDefault(schema, field, place);

@@ -15,6 +15,76 @@ interface Described {
   readonly properties?: Readonly<Record<string, { readonly description?: string }>>;
 }
 
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly description?: string;
+}
+
+interface Operation {
+  readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
+}
+
+interface Document {
+  readonly definitions: Readonly<Record<string, Described>>;
+  readonly parameters: Readonly<Record<string, Parameter>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** Where a parameter stands, as `{resource}/{subresource}` and by the method; and its words. */
+interface Occurrence {
+  readonly resource: string;
+  readonly method: string;
+  readonly words: string;
+}
+
+/**
+ * Parameters as types of their own, one for each place of them: under the bare name where all say
+ * the same, else with `patch` before it where those of patches do, else with the resource.
+ */
+function parameterTypes({ parameters, paths }: Document): Record<string, Described> {
+  const found = new Map<string, Occurrence[]>();
+  for (const [path, item] of Object.entries(paths)) {
+    const resource = /([^/{}]+)\/\{name\}\/?(\w*)/.exec(path)?.slice(1).join('/') ?? '';
+    for (const [key, value] of Object.entries(item)) {
+      const isOfPath = key === 'parameters';
+      const { parameters: own = [] } = isOfPath
+        ? ({ parameters: value } as Operation)
+        : (value as Operation);
+      for (const one of own) {
+        const parameter = '$ref' in one ? parameters[one.$ref.split('/').at(-1) ?? ''] : one;
+        if (parameter?.description === undefined || parameter.in === 'body') continue;
+        if (parameter.name === 'name') continue;
+        const name = `parameters in ${parameter.in}\t${parameter.name}`;
+        const occurrence = { resource, method: isOfPath ? '' : key, words: parameter.description };
+        found.set(name, [...(found.get(name) ?? []), occurrence]);
+      }
+    }
+  }
+  const types: Record<string, { properties: Record<string, { description: string }> }> = {};
+  for (const [key, all] of found) {
+    const [type = '', name = ''] = key.split('\t');
+    const { properties } = (types[type] ??= { properties: {} });
+    const by = prefixOf(all);
+    for (const one of all) properties[by(one) + name] = { description: one.words };
+  }
+  return types;
+}
+
+/** What tells apart the occurrences of a parameter that say different things. */
+function prefixOf(all: readonly Occurrence[]): (one: Occurrence) => string {
+  const choices = [
+    () => '',
+    ({ method }: Occurrence) => (method === 'patch' ? 'patch ' : ''),
+    ({ resource }: Occurrence) => `${resource} `,
+  ];
+  const fits = (choice: (one: Occurrence) => string): boolean => {
+    const words = new Map(all.map((one) => [choice(one), one.words]));
+    return all.every((one) => words.get(choice(one)) === one.words);
+  };
+  return choices.find(fits) ?? (() => '');
+}
+
 /** A line for each type, then one for each of its properties, which begins with a blank. */
 function tableOf(definitions: Readonly<Record<string, Described>>): string {
   const lines: string[] = [];
@@ -52,8 +122,7 @@ export const DESCRIPTIONS: string = \`${lines.join('\n')}\`;
 }
 
 const [, , file = ''] = process.argv;
-const { definitions } = JSON.parse(readFileSync(file, 'utf8')) as {
-  readonly definitions: Readonly<Record<string, Described>>;
-};
+const document = JSON.parse(readFileSync(file, 'utf8')) as Document;
+const types = { ...document.definitions, ...parameterTypes(document) };
 const target = join(import.meta.dirname, '../src/tables/descriptions.ts');
-writeFileSync(target, moduleOf(tableOf(definitions)));
+writeFileSync(target, moduleOf(tableOf(types)));

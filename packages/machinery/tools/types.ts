@@ -84,6 +84,16 @@ const GROUPS_OF_PACKAGES: Readonly<Record<string, string>> = {
   core: '',
 };
 
+/** What published documents leave out: fields whose names look like extensions. */
+const UNLISTED: Readonly<Record<string, OpenApiField>> = {
+  'apiextensions.v1.JSONSchemaProps.x-kubernetes-validations': {
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['rule'],
+    'x-kubernetes-patch-merge-key': 'rule',
+    'x-kubernetes-patch-strategy': 'merge',
+  },
+};
+
 const SCALARS: Readonly<Record<string, string>> = {
   string: 's',
   int: 'l',
@@ -194,7 +204,8 @@ export function typeTable(goText: string, openApi: Readonly<Record<string, OpenA
     columns.push(shape?.['x-kubernetes-map-type'] ?? '');
     for (const field of fields) {
       for (const reference of referenced(field.type)) table.idOf(reference);
-      const property = shape?.properties?.[field.name];
+      const place = `${shortName(name)}.${field.name}`;
+      const property = shape?.properties?.[field.name] ?? UNLISTED[place];
       const flags = field.flags + (shape?.required?.includes(field.name) === true ? 'r' : '');
       const number = field.within + field.number;
       const column = [field.name, number, flags, table.encode(field.type), patchColumn(property)];

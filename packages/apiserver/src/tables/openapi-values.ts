@@ -72,6 +72,8 @@ core.v1.PersistentVolumeClaimSpec.accessModes:ReadOnlyMany,ReadWriteMany,ReadWri
 core.v1.PersistentVolumeClaimSpec.volumeMode:Block,Filesystem
 core.v1.PersistentVolumeClaimStatus.accessModes:ReadOnlyMany,ReadWriteMany,ReadWriteOnce
 ,ReadWriteOncePod
+core.v1.PersistentVolumeClaimStatus.allocatedResourceStatuses:ControllerResizeInProgress
+,ControllerResizeInfeasible,NodeResizeInProgress,NodeResizeInfeasible,NodeResizePending
 core.v1.PersistentVolumeClaimStatus.phase:Bound,Lost,Pending
 core.v1.PersistentVolumeSpec.accessModes:ReadOnlyMany,ReadWriteMany,ReadWriteOnce,ReadWriteOncePod
 core.v1.PersistentVolumeSpec.persistentVolumeReclaimPolicy:Delete,Recycle,Retain

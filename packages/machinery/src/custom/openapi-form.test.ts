@@ -9,6 +9,7 @@ const KIND = {
   version: 'v1',
   kind: 'Widget',
   listKind: 'WidgetList',
+  plural: 'widgets',
   selectable: ['spec.size'],
 };
 const SCHEMA: JsonObject = {
@@ -20,7 +21,7 @@ const SCHEMA: JsonObject = {
       type: 'object',
       properties: {
         size: { type: 'integer', nullable: true, example: 3 },
-        word: { type: 'string', default: 'a' },
+        word: { type: 'string', default: 'a', example: '' },
         port: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }] },
         inner: { type: 'object', 'x-kubernetes-embedded-resource': true },
         free: {
@@ -40,7 +41,8 @@ test('version 3 publishes the whole schema under the reversed group with standar
   const properties = objectAt(schemas[name] ?? {}, 'properties') ?? {};
   assert.deepEqual(Object.keys(properties), ['apiVersion', 'kind', 'metadata', 'spec']);
   const spec = objectAt(properties, 'spec', 'properties') ?? {};
-  assert.deepEqual(spec['size'], { type: 'integer', nullable: true });
+  assert.deepEqual(spec['size'], { type: 'integer', nullable: true, example: 3 });
+  assert.deepEqual(spec['word'], { type: 'string', default: 'a' });
   assert.ok(objectAt(spec, 'port')?.['anyOf'] !== undefined);
   assert.ok(objectAt(spec, 'inner', 'properties', 'metadata') !== undefined);
   assert.deepEqual(objectAt(spec, 'inner')?.['required'], ['kind', 'apiVersion']);
@@ -54,7 +56,7 @@ test('version 2 leaves out what it cannot say', () => {
   const { name, schemas } = openapiV2Schemas(KIND, SCHEMA);
   const properties = objectAt(schemas[name] ?? {}, 'properties') ?? {};
   const spec = objectAt(properties, 'spec', 'properties') ?? {};
-  assert.deepEqual(spec['size'], {});
+  assert.deepEqual(spec['size'], { example: 3 });
   assert.deepEqual(spec['word'], { type: 'string' });
   assert.deepEqual(spec['port'], { 'x-kubernetes-int-or-string': true });
   assert.deepEqual(spec['free'], { 'x-kubernetes-preserve-unknown-fields': true });

@@ -11,6 +11,7 @@ export interface PublishedKind {
   readonly version: string;
   readonly kind: string;
   readonly listKind: string;
+  readonly plural: string;
   /** Paths of the fields that selectors of lists may name. */
   readonly selectable: readonly string[];
 }
@@ -27,14 +28,30 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
 const VERSION_3 = '#/components/schemas/';
 const VERSION_2 = '#/definitions/';
 
+const CONVENTIONS =
+  'https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md';
+/** The words of upstream's types, which `kubectl explain` shows. */
 const TYPE_META: JsonObject = {
-  apiVersion: { type: 'string', description: 'Group and version that the object is written in.' },
-  kind: { type: 'string', description: 'Kind of the object; it does not change.' },
+  apiVersion: {
+    type: 'string',
+    description:
+      'APIVersion defines the versioned schema of this representation of an object. Servers ' +
+      'should convert recognized schemas to the latest internal value, and may reject ' +
+      `unrecognized values. More info: ${CONVENTIONS}#resources`,
+  },
+  kind: {
+    type: 'string',
+    description:
+      'Kind is a string value representing the REST resource this object represents. Servers may ' +
+      'infer this from the endpoint the client submits requests to. Cannot be updated. In ' +
+      `CamelCase. More info: ${CONVENTIONS}#types-kinds`,
+  },
 };
-const METADATA_TEXT = 'Standard metadata: name, namespace, labels, annotations, owners.';
+const METADATA_TEXT = `Standard object's metadata. More info: ${CONVENTIONS}#metadata`;
+const LIST_METADATA_TEXT = `Standard list metadata. More info: ${CONVENTIONS}#types-kinds`;
 
-/** Parts of a schema that tell nothing about its values. */
-const UNPUBLISHED: ReadonlySet<string> = new Set(['example', 'externalDocs', '$schema', 'id']);
+/** Parts of a schema that upstream's structural form does not hold. */
+const UNPUBLISHED: ReadonlySet<string> = new Set(['$schema', 'id']);
 /** Parts whose values are schemas, as one, as a list, and by name. */
 const INNER: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'not']);
 const INNER_LISTS: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf']);
@@ -62,7 +79,7 @@ export function publishedName({
 }
 
 function published(
-  { group, version, kind, listKind, selectable }: PublishedKind,
+  { group, version, kind, listKind, plural, selectable }: PublishedKind,
   root: JsonObject | null,
   prefix: string,
 ): PublishedSchemas {
@@ -83,8 +100,12 @@ function published(
     required: ['items'],
     properties: {
       ...TYPE_META,
-      metadata: reference('ListMeta', prefix, 'Standard metadata of lists.'),
-      items: { type: 'array', items: { $ref: prefix + name }, description: `Objects: ${kind}` },
+      metadata: reference('ListMeta', prefix, LIST_METADATA_TEXT),
+      items: {
+        type: 'array',
+        items: { $ref: prefix + name },
+        description: `List of ${plural}. More info: ${CONVENTIONS}`,
+      },
     },
     ...known(listKind),
   };
@@ -119,6 +140,7 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
   const node: JsonObject = {};
   for (const [keyword, value] of Object.entries(schema)) {
     if (value === undefined || UNPUBLISHED.has(keyword)) continue;
+    if (keyword === 'example' && isEmpty(value)) continue;
     node[keyword] = publishedPart(keyword, value, prefix);
   }
   if (prefix === VERSION_2) simplify(node, schema);
@@ -129,6 +151,12 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
   const required: JsonValue[] = Array.isArray(node['required']) ? [...node['required']] : [];
   for (const name of ['kind', 'apiVersion']) if (!required.includes(name)) required.push(name);
   return { ...withStandardFields(node, prefix, METADATA_TEXT), required };
+}
+
+/** What Go leaves out of JSON where it is empty. */
+function isEmpty(value: JsonValue): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0;
+  return value === null || value === '';
 }
 
 function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonValue {
