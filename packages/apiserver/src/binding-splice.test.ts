@@ -83,6 +83,22 @@ test('labels of the binding join those of the pod, unless one is there already',
   assert.equal(bind({}), null, 'without a time there is no place for labels');
 });
 
+test('labels stand in the order of their names, as Go writes maps', () => {
+  const creationTimestamp = '2026-01-02T03:04:05Z';
+  const labels = { 'topology.kubernetes.io/zone': 'z', 'topology.kubernetes.io/region': 'r' };
+  const textOf = (own: JsonObject): string | undefined => {
+    const row = rowOf(pod({}, {}, { creationTimestamp, labels: own }));
+    const bound = spliceBinding(row, { ...BINDING, labels })?.toString();
+    return bound && /"labels":({.*?})/.exec(bound)?.[1]?.replaceAll('topology.kubernetes.io/', '');
+  };
+  assert.equal(textOf({}), '{"region":"r","zone":"z"}');
+  assert.equal(textOf({ app: 'a' }), '{"app":"a","region":"r","zone":"z"}');
+  assert.equal(textOf({ version: 'v' }), '{"region":"r","zone":"z","version":"v"}');
+  const both = textOf({ app: 'a', track: 't', version: 'v' });
+  assert.equal(both, '{"app":"a","region":"r","zone":"z","track":"t","version":"v"}');
+  assert.equal(textOf({ 'topology.kubernetes.io/some': 's' }), undefined);
+});
+
 test('bound, gated, deleted, tried or foreign pods are left to the parser', () => {
   const unusual = [
     pod({ nodeName: 'n' }, {}),

@@ -51,9 +51,11 @@ let nodeNameAt = -1;
 let conditionsAt = -1;
 let uidStart = -1;
 let uidEnd = -1;
-/** Before the end of the pod's labels; -1 where it has none, and then behind which field. */
+/** Where labels go among those of the pod; -1 where it has none, and then behind which field. */
 let labelsAt = -1;
-let hasLabels = false;
+/** Labels of the pod stand right before, or right behind. */
+let isBehind = false;
+let isBefore = false;
 let createdAt = -1;
 
 /** What a binding says of a pod. */
@@ -70,14 +72,14 @@ export interface SplicedBinding {
 /** The bytes of the pod in `row`, bound, good until the next call; null where it must be parsed. */
 export function spliceBinding(row: Row, binding: SplicedBinding): Buffer | null {
   const { nodeName, uid, labels, timestamp } = binding;
-  const names = Object.keys(labels);
+  const names = Object.keys(labels).toSorted();
   if (!findPlaces(row, names)) return null;
   const { bytes, start, end } = row;
   if (uid !== '' && bytes.toString('latin1', uidStart, uidEnd) !== uid) return null;
   const cut = names.length === 0 ? start : labelsAt < 0 ? createdAt : labelsAt;
   out.length = 0;
   out.append(bytes, start, cut);
-  if (names.length > 0) out.utf8(labelsText(labels));
+  if (names.length > 0) out.utf8(labelsText(labels, names));
   out.append(bytes, cut, nodeNameAt);
   out.ascii(`,"nodeName":"${nodeName}"`);
   out.append(bytes, nodeNameAt, conditionsAt);
@@ -89,13 +91,16 @@ export function spliceBinding(row: Row, binding: SplicedBinding): Buffer | null 
   return out.bytes.subarray(0, out.length);
 }
 
-function labelsText(labels: Readonly<Record<string, string>>): string {
-  const members = JSON.stringify(labels).slice(1, -1);
+function labelsText(labels: Readonly<Record<string, string>>, names: readonly string[]): string {
+  let members = '';
+  for (const name of names) {
+    members += `${members === '' ? '' : ','}"${name}":${JSON.stringify(labels[name])}`;
+  }
   if (labelsAt < 0) return `,"labels":{${members}}`;
-  return hasLabels ? `,${members}` : members;
+  return `${isBehind ? ',' : ''}${members}${isBefore ? ',' : ''}`;
 }
 
-/** `added`: names of labels that the pod must not have. */
+/** `added`: names of labels that the pod must not have, in order. */
 function findPlaces(row: Row, added: readonly string[]): boolean {
   nodeNameAt = -1;
   labelsAt = -1;
@@ -136,17 +141,29 @@ function isPlainMetadata(bytes: Buffer, end: number, added: readonly string[]): 
   return inner.isClosed;
 }
 
-/** The labels that `inner` is at have none of these names. */
+/**
+ * The labels that `inner` is at have none of these names, nor any between them: maps are stored in
+ * the order of their keys, as Go writes them.
+ */
 function hasNone(bytes: Buffer, names: readonly string[]): boolean {
   if (!label.open(bytes, inner.valueStart, inner.valueEnd)) return false;
-  hasLabels = false;
+  isBehind = isBefore = false;
+  const first = names[0]!;
+  const last = names[names.length - 1]!;
   while (label.next()) {
-    hasLabels = true;
-    for (const name of names) {
-      if (bytes.latin1Slice(label.keyStart, label.keyEnd) === name) return false;
+    const name = bytes.latin1Slice(label.keyStart, label.keyEnd);
+    if (name < first) {
+      isBehind = true;
+      continue;
     }
+    if (name <= last) return false;
+    if (isBefore) continue;
+    // at its key's opening quote, behind the comma of the one before
+    labelsAt = label.keyStart - 1;
+    isBefore = true;
   }
-  labelsAt = label.closeEnd - 1;
+  if (isBefore) isBehind = false;
+  else labelsAt = label.closeEnd - 1;
   return label.isClosed;
 }
 

@@ -49,10 +49,10 @@ export const namespaceLifecycle: AdmissionPlugin = {
     const { served, call, world, operation, object } = write;
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
-    if (!world.storage.get(namespaceKey(namespace), row)) return notFound(NAMESPACES, namespace);
-    if (findFirst(row.bytes, row.start, row.end, DELETION) < 0) return null;
+    if (isNamespaceOpen(world, namespace)) return null;
     const found = readNamespace(world, namespace);
-    if (stringAt(found ?? {}, 'metadata', 'deletionTimestamp') === '') return null;
+    if (found === null) return notFound(NAMESPACES, namespace);
+    if (stringAt(found, 'metadata', 'deletionTimestamp') === '') return null;
     const name =
       stringAt(object ?? {}, 'metadata', 'name') ||
       stringAt(object ?? {}, 'metadata', 'generateName');
@@ -70,6 +70,12 @@ export const namespaceLifecycle: AdmissionPlugin = {
     );
   },
 };
+
+/** Whether a namespace is there and not on its way out. */
+export function isNamespaceOpen(world: World, name: string): boolean {
+  if (!world.storage.get(namespaceKey(name), row)) return false;
+  return findFirst(row.bytes, row.start, row.end, DELETION) < 0;
+}
 
 function namespaceKey(name: string): Buffer {
   return Buffer.from(`/registry/namespaces/${name}`, 'latin1');

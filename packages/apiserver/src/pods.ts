@@ -35,7 +35,7 @@ const PODS = { group: '', name: 'pods' } as const;
 const BOUND = successStatus(201) as unknown as JsonObject;
 const BOUND_TEXT = Buffer.from(`${JSON.stringify(BOUND)}\n`);
 
-const NO_LABELS: Readonly<Record<string, string>> = {};
+export const NO_LABELS: Readonly<Record<string, string>> = {};
 
 const row = emptyRow();
 
@@ -179,7 +179,7 @@ function writeBound(
 }
 
 /** What every binding is answered with, written once. */
-function sendBound(call: Call): void {
+export function sendBound(call: Call): void {
   const { encoding, pretty } = call.media;
   if (encoding === 'json' && !pretty && call.record === null) call.send(201, JSON_TYPE, BOUND_TEXT);
   else call.sendObject(201, BOUND);

@@ -125,6 +125,12 @@ export class Admission {
     return plan.plugins.every(({ repeats }) => repeats?.(request) === true);
   }
 
+  /** Whether `plugin` is one of those that look at what is created by such a request. */
+  asks(plugin: AdmissionPlugin, { served, call }: Request): boolean {
+    const { subresource } = call.info;
+    return this.#planOf({ served, operation: 'CREATE', subresource }).plugins.includes(plugin);
+  }
+
   /** A write was taken as admitted, in no time to speak of. */
   noteRepeated({ served, call }: Request): void {
     const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';

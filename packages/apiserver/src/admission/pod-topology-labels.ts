@@ -8,6 +8,7 @@ import { findFirst, MemberCursor, pathOf, stringValue } from '@megaplane/machine
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { findServed, keyOf } from '../served.ts';
 import { emptyRow, type Row } from '../storage.ts';
+import type { World } from '../world.ts';
 
 const LABELS = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'].map((name) => {
   return { name, key: Buffer.from(name) };
@@ -24,6 +25,7 @@ export const podTopologyLabels: AdmissionPlugin = {
     if (name === 'bindings') return subresource === '';
     return name === 'pods' && subresource === 'binding';
   },
+  repeats: () => true,
   mutate: (write) => {
     const { object } = write;
     const node = object === null ? '' : stringAt(object, 'target', 'name');
@@ -33,9 +35,7 @@ export const podTopologyLabels: AdmissionPlugin = {
 };
 
 function label({ world }: Admitted, object: JsonObject, node: string): void {
-  const served = findServed('', 'v1', 'nodes');
-  if (served === undefined || !world.storage.get(keyOf(served, '', node), row)) return;
-  const found = topologyOf(row);
+  const found = topologyLabelsOf(world, node);
   if (found === null) return;
   const metadata = objectAt(object, 'metadata') ?? {};
   const labels: JsonObject = { ...objectAt(metadata, 'labels') };
@@ -44,6 +44,16 @@ function label({ world }: Admitted, object: JsonObject, node: string): void {
     if (value !== undefined) labels[name] = value;
   }
   object['metadata'] = { ...metadata, labels };
+}
+
+/** Labels that a node gives its pods; null where there are none. */
+export function topologyLabelsOf(
+  world: World,
+  node: string,
+): Readonly<Record<string, string>> | null {
+  const served = findServed('', 'v1', 'nodes');
+  if (served === undefined || !world.storage.get(keyOf(served, '', node), row)) return null;
+  return topologyOf(row);
 }
 
 /** The zone and region of a stored node, found without parsing it; null where it has neither. */

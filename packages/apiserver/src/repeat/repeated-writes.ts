@@ -29,6 +29,7 @@ import { Sink } from '../sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
 import { contextText } from './context-text.ts';
+import { QuickBindings } from './quick-bindings.ts';
 import { drawAgain, rehearsed, RehearsedExchange, Run, watched, type Taken } from './rehearsal.ts';
 import { Shape } from './shape.ts';
 import {
@@ -160,6 +161,7 @@ export type Ordinary = (call: Call) => void;
 export class RepeatedWrites {
   readonly #world: World;
   readonly #admission: Admission;
+  readonly #bindings: QuickBindings;
   readonly #shape = new Shape();
   readonly #known = new Map<number, Known>();
   readonly #seen = new Map<number, number>();
@@ -169,9 +171,15 @@ export class RepeatedWrites {
   /** Writes that were made from templates. */
   uses = 0;
 
+  /** Bindings that were made the short way. */
+  get bindings(): number {
+    return this.#bindings.uses;
+  }
+
   constructor(world: World, admission: Admission) {
     this.#world = world;
     this.#admission = admission;
+    this.#bindings = new QuickBindings(world, admission);
     let from = '/registry/';
     for (const prefix of [...BULK, '/registry0']) {
       const range = { start: Buffer.from(from), end: Buffer.from(prefix) };
@@ -185,6 +193,9 @@ export class RepeatedWrites {
    * and with an eye on it. False leaves it untouched.
    */
   answer(call: Call, served: Served, ordinary: Ordinary): boolean {
+    if (call.info.subresource === 'binding') {
+      return this.#bindings.answer(call, served, this.#epoch);
+    }
     if (this.#isBusy || !this.#mayRepeat(call, served)) return false;
     const reading = this.#read(call, served);
     if (reading === null) return false;
