@@ -34,7 +34,7 @@ import { type LogThread, type LogWorld, REAL_LOG_WORLD, type WorkerNews } from '
 import type { Store } from './store.ts';
 
 /** Buffered writes are flushed at latest after this. */
-export const BUFFERED_FLUSH_MS = 100;
+const BUFFERED_FLUSH_MS = 100;
 /**
  * Groups up to this are written by the thread that gathered them, unless they need a flush: into
  * the page cache that takes 0.1 ms, and waking another thread and being woken by it takes as long.
@@ -307,7 +307,8 @@ export class Log {
         Atomics.store(this.#words, WORD_FLUSHED_SEGMENT, segment);
         Atomics.store(this.#words, WORD_FLUSHED, written);
       }
-      if (error !== null && !this.#isStopping) {
+      // A thread that has failed ends, and its files with it: its own word says why.
+      if (error !== null && !this.#isStopping && !this.#hasThreadFailed()) {
         this.#store.fail(`the log cannot be flushed: ${error.message}`);
       }
     });
@@ -357,10 +358,14 @@ export class Log {
     this.bytesSinceSnapshot -= this.#bytesAtCut;
   }
 
+  #hasThreadFailed(): boolean {
+    return Atomics.load(this.#words, WORD_STATE) === -1;
+  }
+
   /** False when the log has failed. */
   async #drain(): Promise<boolean> {
     while (!this.#store.batch.isDrained || this.busySlots > 0) {
-      if (this.#words[WORD_STATE] === -1) return false;
+      if (this.#hasThreadFailed()) return false;
       this.submit();
       await this.#world.pause();
     }
