@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { connect } from 'node:net';
@@ -78,14 +77,6 @@ after(async () => {
   await cluster.remove();
 });
 
-function apiserverPid(): number {
-  const children = execFileSync('pgrep', ['-P', String(cluster.up.pid)], { encoding: 'utf8' });
-  for (const pid of children.trim().split('\n')) {
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0apiserver\0')) return Number(pid);
-  }
-  throw new Error('no API server among the children');
-}
-
 test('nothing answers without a credential except version and health', async () => {
   const stranger = { ...admin, cert: '', key: '' };
   const get = (path: string): Promise<Answer> => call(stranger, 'GET', path);
@@ -148,7 +139,7 @@ async function stuckWatch(path: string): Promise<Socket> {
 test('watches that are not read cost bounded memory and slow nobody down', async () => {
   const path = '/api/v1/namespaces/default/configmaps';
   const stuck = await Promise.all(Array.from({ length: STUCK_WATCHES }, () => stuckWatch(path)));
-  const pid = apiserverPid();
+  const pid = cluster.pidOf('apiserver');
   const data = { blob: 'x'.repeat(100_000) };
   const made = await call(admin, 'POST', path, { metadata: { name: 'big' }, data });
   assert.equal(made.status, 201, made.body);
@@ -164,7 +155,7 @@ test('watches that are not read cost bounded memory and slow nobody down', async
 });
 
 test('an API server that is killed comes back where it was, and the cluster goes on', async () => {
-  const before = apiserverPid();
+  const before = cluster.pidOf('apiserver');
   process.kill(before, 'SIGKILL');
   const path = '/api/v1/namespaces/default/configmaps';
   const endMs = Date.now() + 60_000;
@@ -173,7 +164,7 @@ test('an API server that is killed comes back where it was, and the cluster goes
     return answer?.status === 200;
   };
   while (!(await isBack()) && Date.now() < endMs) await sleep(100);
-  assert.notEqual(apiserverPid(), before);
+  assert.notEqual(cluster.pidOf('apiserver'), before);
   const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0';
   const version = async (): Promise<string> =>
     JSON.parse((await call(admin, 'GET', lease)).body).metadata.resourceVersion;
@@ -188,9 +179,7 @@ test('what was acknowledged survives a kill -9 of everything', async () => {
     const { status } = await call(admin, 'POST', path, { metadata: { name: `kept-${index}` } });
     assert.equal(status, 201);
   }
-  const pid = apiserverPid();
-  await cluster.stop('SIGKILL');
-  process.kill(pid, 'SIGKILL');
+  await cluster.kill();
   const again = await startCluster(SERVER_ONLY, cluster.dataDir);
   try {
     const { body } = await call(access(again), 'GET', path);

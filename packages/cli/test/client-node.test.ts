@@ -20,11 +20,11 @@ const NAMESPACE = 'default';
 const PATH = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
+  for (let tries = 0; tries < 3000; tries++) {
     if (holds()) return;
     await sleep(20);
   }
-  assert.fail(`waited 6 s for ${what}`);
+  assert.fail(`waited a minute for ${what}`);
 }
 
 async function withServer(run: (config: KubeConfig) => Promise<void>): Promise<void> {

@@ -1,9 +1,12 @@
 /** A small cluster for tests: `megaplane up` as a child, on a free port, in a temporary directory. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, SpawnSyncReturns } from 'node:child_process';
-import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+
+/** Only what is broken takes so long, on the slowest machine. */
+const WAIT_MS_MAX = 90_000;
 
 /** The program. */
 export const ENTRY: string = join(import.meta.dirname, '..', 'src', 'main.ts');
@@ -13,6 +16,10 @@ export interface Cluster {
   readonly kubeconfig: string;
   readonly server: string;
   readonly up: ChildProcess;
+  /** The process of one of its commands. */
+  pidOf(command: string): number;
+  /** Kills everything at once, as a power cut would. */
+  kill(): Promise<void>;
   /** Stops it and waits for its end; resolves with the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   /** Stops it and removes its data. */
@@ -49,6 +56,21 @@ export async function startCluster(
     ...summary,
     dataDir,
     up,
+    pidOf: (command) => {
+      const found = childrenOf(up).find((pid) => commandLine(pid).includes(`\0${command}\0`));
+      if (found === undefined) throw new Error(`no ${command} among the children`);
+      return found;
+    },
+    kill: async () => {
+      // Neither may it start a child anew nor may a child hear of its end, and stop in good order.
+      up.kill('SIGSTOP');
+      const children = childrenOf(up);
+      for (const pid of children) process.kill(pid, 'SIGKILL');
+      await stop('SIGKILL');
+      for (const pid of children) {
+        await eventually(`the end of ${pid}`, () => commandLine(pid) === '' || undefined);
+      }
+    },
     stop,
     remove: async () => {
       await stop();
@@ -57,9 +79,23 @@ export async function startCluster(
   };
 }
 
+function childrenOf({ pid }: ChildProcess): number[] {
+  const found = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout.trim();
+  return found === '' ? [] : found.split('\n').map(Number);
+}
+
+/** With a NUL behind each word; empty for a process that has ended. */
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 /** Runs `megaplane` to its end. */
 export function megaplane(...args: readonly string[]): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, [ENTRY, ...args], { encoding: 'utf8', timeout: 60_000 });
+  return spawnSync(process.execPath, [ENTRY, ...args], { encoding: 'utf8', timeout: WAIT_MS_MAX });
 }
 
 /** The kubectls of this machine: the one on PATH, and those of other minors beside it. */
@@ -77,19 +113,18 @@ export const NO_KUBECTL = 'needs kubectl: apt-get install kubernetes-client';
 export function kubectlOf(program: string, cluster: Cluster): (...args: string[]) => string {
   const home = join(cluster.dataDir, 'home');
   const env = { PATH: process.env['PATH'], HOME: home, KUBECONFIG: cluster.kubeconfig };
-  return (...args) => execFileSync(program, args, { encoding: 'utf8', env, timeout: 30_000 });
+  return (...args) => execFileSync(program, args, { encoding: 'utf8', env, timeout: WAIT_MS_MAX });
 }
 
 /** First and longest time between two looks, and what the time grows by: most look by a kubectl. */
 const PAUSE_MS = { first: 100, max: 800, factor: 1.3 };
 
-/** Calls `look` until it gives something, for at most `timeoutMs`; ever less often. */
+/** Calls `look` until it gives something; ever less often. */
 export async function eventually<Found>(
   what: string,
   look: () => Found | undefined,
-  timeoutMs = 15_000,
 ): Promise<Found> {
-  const endMs = Date.now() + timeoutMs;
+  const endMs = Date.now() + WAIT_MS_MAX;
   for (
     let pauseMs = PAUSE_MS.first;
     ;
@@ -97,7 +132,7 @@ export async function eventually<Found>(
   ) {
     const found = look();
     if (found !== undefined) return found;
-    if (Date.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    if (Date.now() > endMs) throw new Error(`not within ${WAIT_MS_MAX} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -24,7 +24,7 @@ import { play, readTranscript, type Step } from './kubectl-transcript.ts';
 
 const FOLDER = join(import.meta.dirname, 'kubectl');
 const RECORDED_MINOR = '32';
-const AWAITED_MS = 20_000;
+const AWAITED_MS = 60_000;
 const AGAIN_MS = 300;
 const isLong = process.env['MEGAPLANE_LONG'] === '1';
 const all = readdirSync(FOLDER).map((file) => file.replace(/\.txt$/, ''));

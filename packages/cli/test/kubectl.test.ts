@@ -112,7 +112,7 @@ test('a watch shows a pod from its creation to its end', { skip }, async () => {
   const isRunning = (): true | undefined =>
     kubectl('get', 'pod', 'seen').includes('Running') ? true : undefined;
   await eventually('Running', isRunning);
-  const args = ['get', 'pods', '--watch', '--output-watch-events', '--request-timeout=10s'];
+  const args = ['get', 'pods', '--watch', '--output-watch-events', '--request-timeout=90s'];
   const env = { ...process.env, KUBECONFIG: cluster.kubeconfig };
   const watch = spawn(programs[0] ?? '', args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
   let shown = '';

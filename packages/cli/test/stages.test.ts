@@ -49,14 +49,18 @@ test('pods live by the stages of files, and other kinds too', { skip }, async ()
     return phase === 'Running' ? phase : undefined;
   });
   assert.match(run('get', 'pod', 'p', '-o', 'jsonpath={.status.podIP}'), /^10\./);
-  assert.match(run('describe', 'pod', 'p'), /Created +\S+ +kwok_controller +Created container/);
-  assert.equal(run('get', 'configmap', 'c', '-o', 'jsonpath={.data.seen}'), 'by c');
+  // Each kind has a watch of its own, and events are told beside what they are about.
+  const created = /Created +\S+ +kwok_controller +Created container/;
+  await eventually('the event', () => created.test(run('describe', 'pod', 'p')) || undefined);
+  await eventually('the other kind', () => {
+    return run('get', 'configmap', 'c', '-o', 'jsonpath={.data.seen}') === 'by c' || undefined;
+  });
   run('label', 'pod', 'p', 'pod-container-running-failed.stage.kwok.x-k8s.io=true');
   await eventually('a failed pod', () => {
     const state = run('get', 'pod', 'p', '-o', 'jsonpath={.status.phase}');
     return state === 'Failed' ? state : undefined;
   });
-  run('delete', 'pod', 'p', '--timeout=20s');
+  run('delete', 'pod', 'p', '--timeout=90s');
 });
 
 /** As much of kwok's definition as a server needs. */
@@ -86,7 +90,7 @@ test('stages that the server holds play beside those of files', { skip }, async 
   const definition = join(folder, 'definition.json');
   writeFileSync(definition, JSON.stringify(DEFINITION));
   run('apply', '-f', definition);
-  run('wait', '--for=condition=Established', 'crd/stages.kwok.x-k8s.io', '--timeout=20s');
+  run('wait', '--for=condition=Established', 'crd/stages.kwok.x-k8s.io', '--timeout=90s');
   const { dataDir } = cluster;
   const nodes = spawn(process.execPath, [
     ...[join(import.meta.dirname, '../src/main.ts'), 'nodes', '--server-address', '127.0.0.1:0'],
@@ -111,8 +115,10 @@ test('stages that the server holds play beside those of files', { skip }, async 
     const refused = /Stage bad is refused: .*function "nosuch" not defined/;
     await eventually('a refusal', () => (refused.test(told) ? told : undefined));
     run('delete', 'stage', 'of-server', 'bad');
-    const events = run('get', 'events', '-o', 'jsonpath={.items[*].message}');
-    assert.match(events, /function "nosuch" not defined/);
+    await eventually('the event of the refusal', () => {
+      const events = run('get', 'events', '-o', 'jsonpath={.items[*].message}');
+      return /function "nosuch" not defined/.test(events) || undefined;
+    });
   } finally {
     nodes.kill();
     await new Promise((resolve) => nodes.once('exit', resolve));

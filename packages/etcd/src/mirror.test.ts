@@ -38,7 +38,7 @@ async function mirror(from: number, to: number): Promise<void> {
   });
   try {
     const seen = async (check: (found: readonly string[]) => boolean): Promise<string[]> => {
-      for (let i = 0; i < 300; i++) {
+      for (let i = 0; i < 3000; i++) {
         const found = await keys(target, 'b/');
         if (check(found)) return found;
         await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,11 +1,11 @@
 // shell
 /** For tests: requests as bytes, calls as promises, a real etcd beside ours. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@megaplane/base/free-port.sim';
 import { connect } from '@megaplane/wire/connect';
 import { grpcClient } from '@megaplane/wire/grpc-client';
 import type { GrpcClient } from '@megaplane/wire/grpc';
@@ -111,21 +111,15 @@ export function has(program: string): boolean {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 export interface RealEtcd {
   readonly port: number;
   readonly dir: string;
   /** Ends it; the directory stays when `keepsDir`. */
   stop(keepsDir?: boolean, signal?: NodeJS.Signals): Promise<void>;
 }
+
+const START_MS_MAX = 90_000;
+const STARTS_MAX = 5;
 
 /** A real etcd in a directory of its own, or in one that is there. */
 export async function startEtcd(
@@ -135,41 +129,49 @@ export async function startEtcd(
   isRestored: boolean = false,
   user: readonly string[] = [],
 ): Promise<RealEtcd> {
-  const port = await freePort();
-  const peerPort = await freePort();
-  const client = `http://127.0.0.1:${port}`;
-  const peers = `http://127.0.0.1:${peerPort}`;
-  const args = [
-    '--data-dir',
-    dir,
-    '--listen-client-urls',
-    client,
-    '--advertise-client-urls',
-    client,
-  ];
-  // A restored directory knows its member by the address that restoring gave it.
-  const advertised = isRestored ? 'http://localhost:2380' : peers;
-  args.push('--listen-peer-urls', peers, '--initial-advertise-peer-urls', advertised);
-  args.push('--initial-cluster', `default=${advertised}`, '--unsafe-no-fsync', ...flags);
-  args.push('--max-txn-ops', '128');
-  const child = spawn(program, args, { stdio: 'ignore' });
-  for (let i = 0; ; i++) {
-    const ready = spawnSync('etcdctl', ['--endpoints', client, ...user, 'get', 'x'], {
-      env: { ...process.env, ETCDCTL_API: '3' },
-      stdio: 'ignore',
-    });
-    if (ready.status === 0) break;
-    if (i > 20) throw new Error('etcd did not start');
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  return {
-    port,
-    dir,
-    stop: async (keepsDir = false, signal = 'SIGKILL') => {
+  // Somebody may take a port before etcd does: then it ends at once.
+  for (let tries = 0; tries < STARTS_MAX; tries++) {
+    const port = await freePort();
+    const client = `http://127.0.0.1:${port}`;
+    const args = argumentsOf(dir, client, `http://127.0.0.1:${await freePort()}`, isRestored);
+    const child = spawn(program, [...args, ...flags], { stdio: 'ignore' });
+    if (!(await answers(child, client, user))) continue;
+    const stop: RealEtcd['stop'] = async (keepsDir = false, signal = 'SIGKILL') => {
       const closed = once(child, 'close');
       child.kill(signal);
       await closed;
       if (!keepsDir) rmSync(dir, { recursive: true, force: true });
-    },
-  };
+    };
+    return { port, dir, stop };
+  }
+  throw new Error('etcd did not start');
+}
+
+function argumentsOf(dir: string, client: string, peers: string, isRestored: boolean): string[] {
+  // A restored directory knows its member by the address that restoring gave it.
+  const advertised = isRestored ? 'http://localhost:2380' : peers;
+  return [
+    ...['--data-dir', dir],
+    ...['--listen-client-urls', client, '--advertise-client-urls', client],
+    ...['--listen-peer-urls', peers, '--initial-advertise-peer-urls', advertised],
+    ...['--initial-cluster', `default=${advertised}`, '--unsafe-no-fsync'],
+    ...['--max-txn-ops', '128'],
+  ];
+}
+
+/** Waits for the first answer; false when there was none and the process has ended. */
+async function answers(
+  child: ChildProcess,
+  client: string,
+  user: readonly string[],
+): Promise<boolean> {
+  const env = { ...process.env, ETCDCTL_API: '3' };
+  const endMs = performance.now() + START_MS_MAX;
+  while (child.exitCode === null && performance.now() < endMs) {
+    const args = ['--endpoints', client, ...user, 'get', 'x'];
+    if (spawnSync('etcdctl', args, { env, stdio: 'ignore' }).status === 0) return true;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  child.kill('SIGKILL');
+  return false;
 }

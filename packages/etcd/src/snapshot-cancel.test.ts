@@ -17,7 +17,7 @@ function fill({ store }: OpenStore, puts: number): void {
 /** Memory behind a compaction comes back only when nobody reads records any more. */
 async function isGivenBack({ store }: OpenStore): Promise<boolean> {
   store.compact(store.appliedRevision);
-  for (let i = 0; i < 200 && store.sweep.isBehind; i++) {
+  for (let i = 0; i < 3000 && store.sweep.isBehind; i++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   return !store.sweep.isBehind;
@@ -60,7 +60,7 @@ test('a backup of a store with a history budget is compacted at the latest cut',
   const { store } = opened;
   const budgeted = store.classes.all[1];
   const isCut = (): boolean => (budgeted?.boundary ?? 0) > 0 && !store.sweep.hasWork;
-  for (let i = 0; i < 200 && !isCut(); i++) {
+  for (let i = 0; i < 3000 && !isCut(); i++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   const cut = budgeted?.boundary ?? 0;

@@ -190,7 +190,7 @@ async function untilCreated(sides: readonly Side[], index: number, count: number
 
 /** True once both were told the same, and stay so for a moment. */
 async function settle(theirs: Side, ours: Side): Promise<boolean> {
-  for (let i = 0; i < 250; i++) {
+  for (let i = 0; i < 2500; i++) {
     await sleep(6);
     if (theirs.show() === ours.show()) return true;
   }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { GrpcClientCall } from '@megaplane/wire/grpc';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -154,8 +156,8 @@ async function compareWatches(
   for (const peer of [ours, theirs]) await peer.show('KV/Put', [[1, 'end']]);
   for (const stream of streams) {
     await stream.until(() => stream.of('99999').length >= 2, 'the end is told');
-    await new Promise((resolve) => setTimeout(resolve, 300));
   }
+  await settle(streams, creates.length);
   // Every third one is given up, and says so; then what is left is told one more change.
   for (let id = 3; id <= creates.length; id += 3) {
     for (const stream of streams) stream.send([[2, [[1, id]]]]);
@@ -169,19 +171,31 @@ async function compareWatches(
     stream.send([[2, [[1, 99_998]]]]);
     await stream.until(() => stream.of('99998').length === 2, 'cancels');
   }
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await settle(streams, creates.length);
   for (const peer of [ours, theirs]) {
     for (const key of [...KEYS, 'end']) await peer.show('KV/Put', [[1, key]]);
   }
   for (const stream of streams) {
     await stream.until(() => stream.of('99999').flatMap((one) => one.events).length >= 2, 'puts');
-    await new Promise((resolve) => setTimeout(resolve, 300));
   }
+  await settle(streams, creates.length);
   for (let id = 1; id <= creates.length; id++) {
     const [found, expected] = streams.map((stream) => summary(stream.of(`${id}`)));
     assert.deepEqual(found, expected, `SEED=${seed} watch ${JSON.stringify(creates[id - 1])}`);
   }
   for (const stream of streams) stream.cancel();
+}
+
+/** Waits for a moment, and then until both servers have told the same: one may be slower. */
+async function settle(streams: readonly [Stream, Stream], count: number): Promise<void> {
+  await sleep(300);
+  const differs = (id: number): boolean => {
+    const [found, expected] = streams.map((stream) => summary(stream.of(`${id}`)));
+    return !isDeepStrictEqual(found, expected);
+  };
+  for (let id = 1, tries = 0; id <= count && tries < 500; id++) {
+    for (; differs(id) && tries < 500; tries++) await sleep(20);
+  }
 }
 
 /** What a watch was told, however it was cut into responses. */

@@ -363,7 +363,7 @@ test('a cancelled request tells the handler, a lost connection tells all', async
         }),
     );
     await Promise.all(heads);
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    while (reasons.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.deepEqual(reasons, ['/one cancelled']);
     client.destroy();
     while (listener.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));

@@ -36,20 +36,19 @@ test('a socket of a process that was killed is replaced, a living one is not', a
   await listener.close();
 });
 
-/** What a port says to some octets, and whether it ends the connection. */
+/** What a port says to some octets until it has answered "yes", or ends the connection. */
 function told(port: number, bytes: string): Promise<{ said: string; isEnded: boolean }> {
   return new Promise((resolve) => {
     let said = '';
     const socket = connect(port, '127.0.0.1');
-    const timer = setTimeout(() => socket.destroy(), 300);
     let isEnded = false;
-    socket.on('data', (chunk: Buffer) => (said += chunk.toString('latin1')));
+    socket.on('data', (chunk: Buffer) => {
+      said += chunk.toString('latin1');
+      if (said.endsWith('yes')) socket.destroy();
+    });
     socket.on('end', () => (isEnded = true));
     socket.on('error', () => (isEnded = true));
-    socket.on('close', () => {
-      clearTimeout(timer);
-      resolve({ said, isEnded });
-    });
+    socket.on('close', () => resolve({ said, isEnded }));
     // in two pieces: the line is judged when it is whole
     socket.write(bytes.slice(0, 4));
     setTimeout(() => socket.write(bytes.slice(4)), 10);

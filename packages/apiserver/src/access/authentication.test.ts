@@ -263,7 +263,7 @@ test('keys are read from the issuer when a token needs them, not for every token
   const token = tokenOf({ iss: url, groups: ['dev'], team: 'blue' });
   const review = model.ask('POST', path, body, token);
   assert.equal(review.status, 0, 'it waits for the keys');
-  for (let turn = 0; turn < 200 && review.status === 0; turn++) await sleep(10);
+  for (let turn = 0; turn < 3000 && review.status === 0; turn++) await sleep(10);
   assert.equal(review.status, 201, review.text);
   const { status } = JSON.parse(review.text) as { status: { userInfo: JsonObject } };
   assert.equal(status.userInfo['username'], `${url}#ann`);

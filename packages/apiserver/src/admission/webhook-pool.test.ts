@@ -125,7 +125,7 @@ test('a webhook that begins an answer and does not end it is told so', async () 
   const { port } = half.address() as { port: number };
   const pool = new WebhookPool();
   try {
-    const late = await call(pool, port, 200);
+    const late = await call(pool, port, 1000);
     assert.deepEqual(late, { ok: false, why: 'context deadline exceeded', isCut: true });
     const cut = await call(pool, port, 5000, undefined, '/cut');
     assert.deepEqual(cut, { ok: false, why: 'unexpected EOF', isCut: true });

@@ -11,10 +11,10 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '@megaplane/base/free-port.sim';
 import { openSealer } from '../encryption/open-sealer.ts';
 import { RealEtcd, withoutEtcd } from './real-etcd.sim.ts';
 import { startServer, until } from './servers.sim.ts';
@@ -26,15 +26,6 @@ const START_MS_MAX = 60_000;
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps';
 const SECRETS = '/api/v1/namespaces/default/secrets';
 const SERVICES = '/api/v1/namespaces/default/services';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 class KubeApiserver {
   readonly #port: number;

@@ -3,26 +3,19 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@megaplane/base/free-port.sim';
 
-const START_MS_MAX = 10_000;
+const START_MS_MAX = 90_000;
+const STARTS_MAX = 5;
 
 /** Reason to skip a test, or false. */
 export const withoutEtcd: string | false =
   spawnSync('etcd', ['--version'], { stdio: 'ignore' }).error === undefined
     ? false
     : 'needs etcd: apt-get install etcd-server';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 async function answers(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
@@ -51,21 +44,34 @@ export class RealEtcd {
 
   /** Starts it, where it was before if it has run. */
   async start(): Promise<void> {
-    if (this.port === 0) {
+    if (this.port > 0) {
+      if (!(await this.#launch())) throw new Error('etcd did not start again');
+      return;
+    }
+    // Somebody may take a port before etcd does: then it ends at once.
+    for (let tries = 0; tries < STARTS_MAX; tries++) {
       this.port = await freePort();
       this.#peerPort = await freePort();
+      if (await this.#launch()) return;
     }
+    throw new Error('etcd did not start');
+  }
+
+  /** False when it has ended before it answered. */
+  async #launch(): Promise<boolean> {
     const peer = `http://127.0.0.1:${this.#peerPort}`;
     const args = ['--data-dir', this.#dir, '--listen-client-urls', this.url];
     args.push('--advertise-client-urls', this.url, '--listen-peer-urls', peer);
     args.push('--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`);
     args.push('--unsafe-no-fsync', '--heartbeat-interval', '20', '--election-timeout', '100');
-    this.#child = spawn(this.#program, args, { stdio: 'ignore' });
+    const child = spawn(this.#program, args, { stdio: 'ignore' });
+    this.#child = child;
     const endMs = performance.now() + START_MS_MAX;
     while (!(await answers(this.port))) {
-      if (performance.now() > endMs) throw new Error('etcd did not start');
+      if (child.exitCode !== null || performance.now() > endMs) return false;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
+    return true;
   }
 
   /** As a crash does. */

@@ -12,7 +12,7 @@ import type { EtcdFlags } from './etcd-options.ts';
 import { openEtcd } from './open-etcd.ts';
 
 const IN_MEMORY: StorageOptions = { dataDir: null, durability: 'none', prefixes: [] };
-const ANSWER_MS_MAX = 15_000;
+const ANSWER_MS_MAX = 60_000;
 
 export class TestServer {
   readonly storage: Storage;
@@ -85,7 +85,7 @@ export async function startServer(
 }
 
 /** Waits until `check` holds. */
-export async function until(what: string, check: () => boolean, msMax = 15_000): Promise<void> {
+export async function until(what: string, check: () => boolean, msMax = 60_000): Promise<void> {
   const endMs = performance.now() + msMax;
   while (!check()) {
     if (performance.now() > endMs) throw new Error(`not reached in ${msMax} ms: ${what}`);

@@ -319,7 +319,7 @@ test('full audit logs are packed, and go when their names say that they are old'
   await log.close();
   const isPacked = (): boolean =>
     packed().length === 1 && !readdirSync(dir).some((name) => /^packed-.*\.log$/.test(name));
-  for (let waits = 0; waits < 200 && !isPacked(); waits++) {
+  for (let waits = 0; waits < 3000 && !isPacked(); waits++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   const [name = ''] = packed();

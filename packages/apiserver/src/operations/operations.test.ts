@@ -310,7 +310,7 @@ test('a renewed certificate is shown to new connections without a restart', asyn
   };
   assert.equal(await shown(), 'first');
   put('second');
-  for (let tries = 0; (await shown()) === 'first' && tries < 200; tries++) {
+  for (let tries = 0; (await shown()) === 'first' && tries < 3000; tries++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   assert.equal(await shown(), 'second');

@@ -26,7 +26,7 @@ class Peer {
   }
 
   async until(holds: () => boolean): Promise<void> {
-    for (let tries = 0; tries < 250 && !holds(); tries++) await sleep(20);
+    for (let tries = 0; tries < 2000 && !holds(); tries++) await sleep(20);
     assert.ok(holds(), this.received.toString('latin1'));
   }
 

@@ -250,7 +250,7 @@ async function keysBelow(client: Peer, prefix: string): Promise<string[]> {
 /** Until something holds that another connection brings about. */
 async function eventually(isSo: () => Promise<boolean>): Promise<void> {
   for (let i = 0; !(await isSo()); i++) {
-    assert(i < 500, 'it did not come about');
+    assert(i < 5000, 'it did not come about');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

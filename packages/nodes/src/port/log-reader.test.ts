@@ -84,7 +84,7 @@ test('a followed log goes on where it is added to, rotated and cut', async () =>
     write: (bytes: Buffer): void => void (text += bytes.toString('utf8')),
   };
   const until = async (wanted: string): Promise<void> => {
-    for (let turn = 0; turn < 100 && text !== wanted; turn++) await sleep(20);
+    for (let turn = 0; turn < 1000 && text !== wanted; turn++) await sleep(20);
     assert.equal(text, wanted);
   };
   const options = logOptions(new URLSearchParams('follow=true'), NOW_MS) as LogOptions;

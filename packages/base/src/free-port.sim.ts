@@ -1,0 +1,14 @@
+// shell
+/** For tests: a port for a program that must be told which. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+
+/** A TCP port that nobody listens on; who starts slowly may find that it was taken meanwhile. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
