@@ -76,9 +76,9 @@ function decode(reader: ProtobufReader): AlarmRequest | null {
       reader.skip();
       continue;
     }
-    const value = reader.int64();
-    if (reader.field === 1) action = value;
-    if (reader.field === 3) kind = value;
+    reader.varint();
+    if (reader.field === 1) action = reader.low | 0;
+    if (reader.field === 3) kind = reader.low | 0;
     if (reader.field === 2) {
       memberHigh = reader.high;
       memberLow = reader.low;

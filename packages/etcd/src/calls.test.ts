@@ -457,3 +457,65 @@ test('a client whose version is no text is refused, whatever it calls', async ()
   await server.close();
   await opened.close();
 });
+
+test('enumerations have 32 bits, and a message that comes in parts is all of them', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  const none = 2n ** 32n;
+  try {
+    await peer.call('KV/Put', [[1, 'a']]);
+    const sorted: Fields = [
+      [1, 'a'],
+      [5, none + 1n],
+      [6, none],
+    ];
+    assert.equal(await peer.show('KV/Range', sorted), await peer.show('KV/Range', [[1, 'a']]));
+    const compare: Fields = [
+      [1, none],
+      [2, none],
+      [3, 'a'],
+      [4, 1],
+    ];
+    assert.match(await peer.show('KV/Txn', [[1, compare]]), /2:1/);
+    assert.match(await peer.show('Maintenance/Alarm', [[1, none]]), /^revision/);
+    await peer.call('Auth/RoleAdd', [[1, 'r']]);
+    const granted = await peer.show('Auth/RoleGrantPermission', [
+      [1, 'r'],
+      [2, [[1, none + 2n]]],
+      [2, [[2, 'k']]],
+      [2, [[3, 'm']]],
+    ]);
+    assert.match(granted, /^revision/);
+    assert.equal(
+      await peer.show('Auth/RoleGet', [[1, 'r']]),
+      'revision 2 | 2:\b\x02\x12\x01k\x1a\x01m',
+    );
+    await peer.call('Auth/UserAdd', [
+      [1, 'u'],
+      [3, [[1, 2]]],
+    ]);
+    await peer.call('Auth/UserAdd', [
+      [1, 'root'],
+      [3, [[1, 1]]],
+      [3, [[9, 1]]],
+    ]);
+    await peer.call('Auth/UserGrantRole', [
+      [1, 'root'],
+      [2, 'root'],
+    ]);
+    await peer.call('Auth/AuthEnable', []);
+    const refusal = /without password|has no password|authentication failed/;
+    for (const name of ['u', 'root']) {
+      const login: Fields = [
+        [1, name],
+        [2, ''],
+      ];
+      assert.match(await peer.show('Auth/Authenticate', login), refusal);
+    }
+  } finally {
+    peer.close();
+    await server.close();
+    await opened.close();
+  }
+});

@@ -64,8 +64,8 @@ export class Compare {
   #varint(reader: ProtobufReader): void {
     const { field } = reader;
     const value = reader.int64();
-    if (field === 1) this.#result = value;
-    else if (field === 2) this.#target = value;
+    if (field === 1) this.#result = reader.low | 0;
+    else if (field === 2) this.#target = reader.low | 0;
     else if (field >= 4 && field <= 8) {
       this.#member = field;
       this.#number = value;

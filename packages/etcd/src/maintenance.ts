@@ -187,7 +187,7 @@ function downgradeHandler(context: EtcdContext): InPlaceHandler {
     let action = 0;
     let target = '';
     while (reader.next()) {
-      if (reader.field === 1 && reader.wireType === 0) action = reader.int64();
+      if (reader.field === 1 && reader.wireType === 0) action = reader.int32();
       else if (reader.field === 2 && reader.wireType === WIRE_BYTES) target = reader.text();
       else reader.skip();
     }

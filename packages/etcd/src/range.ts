@@ -68,8 +68,8 @@ export class RangeRequest {
     const value = reader.int64();
     if (field === 3) this.limit = value;
     else if (field === 4) this.revision = value;
-    else if (field === 5) this.order = value;
-    else if (field === 6) this.target = value;
+    else if (field === 5) this.order = reader.low | 0;
+    else if (field === 6) this.target = reader.low | 0;
     else if (field === 8) this.keysOnly = value !== 0;
     else if (field === 9) this.countOnly = value !== 0;
     else if (field === 10) this.minMod = value;

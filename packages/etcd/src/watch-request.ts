@@ -8,6 +8,8 @@ export const WATCH_PROGRESS = 3;
 const FILTER_NOPUT = 0;
 const FILTER_NODELETE = 1;
 
+const packed = new ProtobufReader();
+
 /** Clients may choose any 64-bit id: a bigint where a number would not hold it. */
 export type WatchId = number | bigint;
 
@@ -76,8 +78,9 @@ export class WatchRequest {
       this.endAt = reader.chunkStart;
       this.endTo = reader.chunkEnd;
     } else if (reader.field === 5) {
-      // Packed enums; both values fit one byte.
-      for (let at = reader.chunkStart; at < reader.chunkEnd; at++) this.#filter(this.bytes[at]!);
+      packed.reset(this.bytes, reader.chunkStart, reader.chunkEnd);
+      while (packed.offset < packed.end) this.#filter(packed.int32());
+      if (packed.failure !== FAILURE_NONE) reader.fail(packed.failure);
     }
   }
 
@@ -90,7 +93,7 @@ export class WatchRequest {
     }
     if (field === 3) this.startRevision = value;
     else if (field === 4) this.progressNotify = value !== 0;
-    else if (field === 5) this.#filter(value);
+    else if (field === 5) this.#filter(reader.low | 0);
     else if (field === 6) this.prevKv = value !== 0;
     else if (field === 7) this.watchId = exactId(reader, value);
     else if (field === 8) this.fragment = value !== 0;

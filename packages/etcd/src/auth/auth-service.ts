@@ -51,7 +51,8 @@ const NEW_PERMISSION: Shape = { texts: 0b10, messages: 0b100 };
 /** Fields of a request by number: texts, numbers and messages as bytes. */
 class Request {
   readonly #bytes: Map<number, Buffer> = new Map();
-  readonly #numbers: Map<number, number> = new Map();
+  readonly #kinds: Map<number, number> = new Map();
+  readonly #flags: Set<number> = new Set();
   /** What is wrong with the bytes themselves. */
   readonly invalid: EtcdFailure | null;
 
@@ -59,12 +60,18 @@ class Request {
   constructor(bytes: Buffer, start: number, end: number, { texts, messages }: Shape) {
     const reader = new ProtobufReader().reset(bytes, start, end);
     while (reader.next()) {
-      if (reader.wireType === 0) this.#numbers.set(reader.field, reader.int64());
-      else if (reader.wireType === WIRE_BYTES) {
+      if (reader.wireType === 0) {
+        if (reader.bool()) this.#flags.add(reader.field);
+        else this.#flags.delete(reader.field);
+        this.#kinds.set(reader.field, reader.low | 0);
+      } else if (reader.wireType === WIRE_BYTES) {
         reader.chunk();
         const content = Buffer.from(bytes.subarray(reader.chunkStart, reader.chunkEnd));
-        this.#bytes.set(reader.field, content);
         const bit = reader.field < 8 ? 1 << reader.field : 0;
+        // A message that comes in parts is all of them, anything else is the last one.
+        const before = (messages & bit) === 0 ? undefined : this.#bytes.get(reader.field);
+        const whole = before === undefined ? content : Buffer.concat([before, content]);
+        this.#bytes.set(reader.field, whole);
         const isText = (texts & bit) === 0 || isUtf8(content);
         if (isText && ((messages & bit) === 0 || isMessage(content, 0, content.length))) continue;
         this.invalid = isText ? ETCD.malformed : ETCD.notText;
@@ -86,8 +93,13 @@ class Request {
     return this.raw(field).toString('latin1');
   }
 
-  number(field: number): number {
-    return this.#numbers.get(field) ?? 0;
+  /** Of an enumeration, which has 32 bits. */
+  kind(field: number): number {
+    return this.#kinds.get(field) ?? 0;
+  }
+
+  flag(field: number): boolean {
+    return this.#flags.has(field);
   }
 
   message(field: number): Request | null {
@@ -323,7 +335,7 @@ export class AuthService {
   async #addUser(request: Request, call: GrpcCall): Promise<void> {
     const { state } = this.#parts;
     const name = request.text(1);
-    const noPassword = request.message(3)?.number(1) === 1;
+    const noPassword = request.message(3)?.flag(1) === true;
     const hash = noPassword ? '' : await this.#hash(request.raw(2));
     if (typeof hash !== 'string') this.#finish(call, hash);
     else this.#finish(call, state.addUser(name, hash, noPassword));
@@ -352,7 +364,7 @@ function sentHash(base64: string): string | null {
 
 function permissionOf(request: Request | null): Permission | null {
   if (request === null) return null;
-  return { type: request.number(1), key: request.latin1(2), rangeEnd: request.latin1(3) };
+  return { type: request.kind(1), key: request.latin1(2), rangeEnd: request.latin1(3) };
 }
 
 function writePermission(out: Buffer, start: number, permission: Permission): number {
