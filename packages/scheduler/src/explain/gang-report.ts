@@ -3,7 +3,6 @@ import type { Cluster } from '../cluster.ts';
 import type { Nominations } from '../cycle.ts';
 import { Evaluator } from '../evaluator.ts';
 import type { PodGroupObject } from '../gangs/pod-groups.ts';
-import type { PodObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { DEFAULT_SCHEDULER_NAME, type Profile } from '../profile.ts';
 
@@ -45,12 +44,12 @@ function countFitting(
     const nodeName = decision.kind === 'placed' ? decision.best[0] : undefined;
     if (nodeName === undefined) continue;
     const placed = { ...pod.pod, kind: 'Pod', spec: { ...pod.pod.spec, nodeName } };
-    cluster.apply(placed as PodObject);
+    cluster.apply(placed);
     moved.push(pod);
   }
   for (const pod of moved) {
     cluster.delete('Pod', pod.key);
-    cluster.apply({ ...pod.pod, kind: 'Pod' } as PodObject);
+    cluster.apply({ ...pod.pod, kind: 'Pod' });
   }
   cluster.refresh();
   return moved.length;
