@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { configurationOf } from './scheduler-files.ts';
+import { configurationOf, explainPod, readPlugins } from './scheduler-files.ts';
 
 const HEAD = 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n';
 const INVALID = 'strict decoding error: yaml: unmarshal errors:';
@@ -44,4 +44,27 @@ test('durations are refused in the words of Go', () => {
 
 test('an empty file is an object without a kind', () => {
   assert.equal(faultOf(''), "Object 'Kind' is missing");
+});
+
+test('a pod is explained by a configuration that names plugins of users', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'megaplane-'));
+  const [config, plugin] = [join(folder, 'config.yaml'), join(folder, 'own.ts')];
+  try {
+    const sets = '{multiPoint: {enabled: [{name: Own}]}}';
+    writeFileSync(config, `${HEAD}profiles: [{plugins: ${sets}}]\n`);
+    const own = `{ name: 'Own', points: ['score'], create: () => ({ name: 'Own' }) }`;
+    writeFileSync(plugin, `export default ${own};\n`);
+    const flags = { namespace: 'default', kubeconfig: join(folder, 'none'), config, nodes: 1 };
+    const rest = { requestTimeout: 1000, output: 'table', emulatedVersion: '1.36' } as const;
+    const explain = (files: readonly string[]): Promise<number> =>
+      explainPod('p', { ...flags, ...rest, plugin: files });
+    await assert.rejects(explain([]), /"Own" does not exist/);
+    await assert.rejects(explain([plugin]), /cannot read kubeconfig/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a module of plugins that cannot be loaded is told with its flag', async () => {
+  await assert.rejects(readPlugins(['./none.ts']), /^Error: --plugin: cannot load \.\/none\.ts: /);
 });

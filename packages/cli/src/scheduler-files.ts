@@ -12,7 +12,7 @@ import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
 import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
-import { COMPATIBILITY, type EmulatedVersion } from '@megaplane/scheduler/profile';
+import { COMPATIBILITY, createProfile, type EmulatedVersion } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
 import { parseAllDocuments, stringify, type YAMLParseError } from 'yaml';
 import { readNamed } from './named-file.ts';
@@ -83,7 +83,7 @@ export function writeConfiguration(file: string, { complete }: SchedulerConfigur
 export async function readPlugins(files: readonly string[]): Promise<UserPlugin[]> {
   const plugins: UserPlugin[] = [];
   for (const file of files) {
-    const loaded = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown };
+    const loaded = await loadPlugin(file);
     for (const plugin of [loaded.default].flat()) {
       const fault = userPluginError(plugin);
       if (fault !== '') throw new Error(`--plugin ${file}: ${fault}`);
@@ -91,6 +91,14 @@ export async function readPlugins(files: readonly string[]): Promise<UserPlugin[
     }
   }
   return plugins;
+}
+
+async function loadPlugin(file: string): Promise<{ readonly default?: unknown }> {
+  try {
+    return (await import(pathToFileURL(resolve(file)).href)) as { readonly default?: unknown };
+  } catch (error) {
+    throw new Error(`--plugin: cannot load ${file}: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 function jsonOf(name: string, text: string): unknown {
@@ -118,6 +126,7 @@ export interface ExplainFlags {
   readonly namespace: string;
   readonly kubeconfig?: string;
   readonly config?: string;
+  readonly plugin: readonly string[];
   readonly nodes: number;
   /** Milliseconds. */
   readonly requestTimeout: number;
@@ -128,7 +137,9 @@ export interface ExplainFlags {
 /** Prints why a pod of a cluster goes where it goes, or nowhere. Returns the exit code. */
 export async function explainPod(name: string, flags: ExplainFlags): Promise<number> {
   if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
-  const { profiles } = configurationOf(flags.config);
+  const plugins = await readPlugins(flags.plugin);
+  const compatibility = COMPATIBILITY[flags.emulatedVersion];
+  const { profiles } = configurationOf(flags.config, plugins);
   const client = await createKubeClient({
     kubeconfig: flags.kubeconfig,
     userAgent: 'megaplane-explain',
@@ -139,8 +150,7 @@ export async function explainPod(name: string, flags: ExplainFlags): Promise<num
       client,
       flags.namespace,
       name,
-      profiles,
-      COMPATIBILITY[flags.emulatedVersion],
+      profiles.map((one) => createProfile(one, compatibility, plugins)),
     );
     const isTable = flags.output === 'table';
     process.stdout.write(isTable ? reportText(report, flags.nodes) : `${JSON.stringify(report)}\n`);

@@ -54,6 +54,12 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
     .option('-n, --namespace <name>', 'of the pod', 'default')
     .option('--kubeconfig <file>', 'how to reach the API server')
     .option('--config <file>', 'the KubeSchedulerConfiguration to decide by')
+    .option(
+      '--plugin <file>',
+      'a module with plugins that it names; may be repeated',
+      collected,
+      [],
+    )
     .option('--nodes <count>', 'nodes shown of each sort', wholeNumber(1, 1e6), 10)
     .option('-o, --output <format>', 'table or json', oneOf(['table', 'json']), 'table')
     .addOption(

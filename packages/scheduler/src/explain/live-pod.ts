@@ -4,8 +4,7 @@ import { Cluster } from '../cluster.ts';
 import { FEED_KINDS } from '../cluster-feeds.ts';
 import type { KubeObject, PodObject } from '../objects.ts';
 import { PodInfo } from '../pod-info.ts';
-import { createProfile, DEFAULT_SCHEDULER_NAME } from '../profile.ts';
-import type { Compatibility, ProfileConfiguration } from '../profile.ts';
+import { DEFAULT_SCHEDULER_NAME, type Profile } from '../profile.ts';
 import { listAt, objectAt, textAt } from '../configuration/members.ts';
 import { gangReportOn } from './gang-report.ts';
 import { reportOn, type PodReport } from './pod-report.ts';
@@ -35,8 +34,7 @@ export async function reportOnLive(
   client: Client,
   namespace: string,
   name: string,
-  profiles: readonly ProfileConfiguration[],
-  compatibility: Compatibility,
+  profiles: readonly Profile[],
 ): Promise<PodReport> {
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
   const found = await client.request({ method: 'GET', path });
@@ -46,9 +44,7 @@ export async function reportOnLive(
   const { nodeName: _, ...spec } = whole.spec;
   const pod = new PodInfo({ ...whole, kind: 'Pod', spec });
   const schedulerName = spec.schedulerName ?? DEFAULT_SCHEDULER_NAME;
-  const profile = profiles
-    .map((one) => createProfile(one, compatibility))
-    .find((one) => one.schedulerName === schedulerName);
+  const profile = profiles.find((one) => one.schedulerName === schedulerName);
   if (profile === undefined) {
     throw new Error(`pod ${pod.key} is for scheduler ${schedulerName}, which is not configured`);
   }
