@@ -42,6 +42,17 @@ test('a resize changes amounts, and nothing else that it is sent with', () => {
   assert.equal(pod.status['phase'], 'Pending');
 });
 
+test('what a resize was sent with is owned by who sent it, taken over or not', () => {
+  const patch = patchable();
+  const containers = [{ name: 'c', resources: { requests: { cpu: '2' } } }];
+  const ephemeralContainers = [{ name: 'e', image: 'z' }];
+  const { metadata } = patch('resize', { spec: { containers, ephemeralContainers } }) as {
+    metadata: { managedFields?: { subresource?: string; fieldsV1: unknown }[] };
+  };
+  const own = metadata.managedFields?.find((one) => one.subresource === 'resize');
+  assert.match(JSON.stringify(own), /f:ephemeralContainers/);
+});
+
 test('a container is added to look into a pod, and the others stay', () => {
   const patch = patchable();
   const pod = patch('ephemeralcontainers', {

@@ -267,9 +267,10 @@ function nextObject(
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
     if (served.custom?.formedSince === Infinity) next = unshared(next);
     next = withDefaults(served, next);
-    behaviour.keepRest?.[subresource]?.(next, previous, context);
   }
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
+  // what is not taken over is owned all the same, but for status
+  behaviour.keepRest?.[subresource]?.(next, previous, context);
   const operation = 'UPDATE';
   const write: Admitted = { ...context, operation, subresource, previous, object: next, sent };
   admitNext(context, write, next, previous, done);

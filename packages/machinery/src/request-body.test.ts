@@ -233,6 +233,9 @@ test('claims of a StatefulSet say what they are, and nothing else within an obje
     findings('{"spec":{"volumeClaimTemplates":[{"kind":"a","kind":"b"}]}}', expected),
     ['duplicate field "spec.volumeClaimTemplates[0].kind"'],
   );
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction' };
+  const options = JSON.stringify({ deleteOptions: { kind: 'DeleteOptions', foo: 1 } });
+  assert.deepEqual(findings(options, eviction), ['unknown field "deleteOptions.foo"']);
 });
 
 test('of several wrong fields the one that was written first is told, as Go reads them', () => {

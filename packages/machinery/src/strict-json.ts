@@ -91,7 +91,8 @@ function strictObject(
     let innerShape: Shape | undefined;
     if (shape?.kind === 'object') {
       const field = shape.type.field(key);
-      const isObject = isRoot || shape.type.name.endsWith(CLAIM);
+      // some kinds stand within others: claims of StatefulSets, options of evictions
+      const isObject = isRoot || shape.type.kind !== '';
       const isTypeMeta = isObject && (key === 'kind' || key === 'apiVersion');
       if (field === undefined && !isTypeMeta) {
         found.add(`unknown field ${quoted(inner)}`);
@@ -105,8 +106,6 @@ function strictObject(
   }
 }
 
-/** The one kind of which whole objects stand within others: claims of StatefulSets. */
-const CLAIM = '.PersistentVolumeClaim';
 const TEXT: Shape = { kind: 'scalar', scalar: 'string' };
 
 function strictValue(

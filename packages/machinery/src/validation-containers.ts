@@ -7,6 +7,7 @@ import {
   invalidValue,
   notSupported,
   required,
+  type FieldError,
 } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -134,7 +135,31 @@ export function checkInitContainers(
       if (!isSidecar) found.push(forbiddenField(`${at}.${field}`, INIT_ONLY_SIDECAR));
       else if (field !== 'lifecycle') checkProbe(found, `${at}.${field}`, field, container);
     }
+    for (const index of restartedAlone(container)) {
+      const place = `${at}.resizePolicy[${index}].restartPolicy`;
+      found.push(invalidValue(place, 'RestartContainer', ALONE));
+    }
   });
+}
+
+const ALONE = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+
+/** Which policies of an init container would start it again, though it runs to its end. */
+function restartedAlone(container: JsonValue): readonly number[] {
+  if (stringAt(container, 'restartPolicy') === 'Always') return [];
+  return listAt(container, 'resizePolicy').flatMap((policy, index) =>
+    stringAt(policy, 'restartPolicy') === 'RestartContainer' ? [index] : [],
+  );
+}
+
+/** What was let in before it was forbidden may stay: the faults that are left of those found. */
+export function withoutKnown(found: Findings, previousSpec: JsonObject | undefined): Findings {
+  const isAlone = ({ body }: FieldError): boolean => body.endsWith(ALONE);
+  if (!found.some(isAlone)) return found;
+  const isKnown = listAt(previousSpec, 'initContainers').some(
+    (container) => restartedAlone(container).length > 0,
+  );
+  return isKnown ? found.filter((one) => !isAlone(one)) : found;
 }
 
 /** What holds for containers of all kinds. */

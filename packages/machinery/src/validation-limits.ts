@@ -125,7 +125,10 @@ function checkScopeSelector(found: Findings, spec: JsonObject): void {
     checkScopeOperator(found, path, requirement, scope);
   }
   const scopes = requirements.map((requirement) => stringAt(requirement, 'scopeName'));
-  if (isConflict(scopes)) found.push(invalidValue(path, whole, 'conflicting scopes'));
+  if (!isConflict(scopes)) return;
+  // upstream shows the other list of scopes
+  const other = spec['scopes'] ?? null;
+  found.push(invalidValue(path, other, 'conflicting scopes'));
 }
 
 function checkScopeOperator(

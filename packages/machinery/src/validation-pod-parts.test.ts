@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fieldErrorText } from './fielderrors.ts';
 import type { JsonObject } from './json-value.ts';
 import { findResource } from './kinds.ts';
-import { validateUpdate } from './validation.ts';
+import { validateCreate, validateUpdate } from './validation.ts';
 
 const CONTAINER = {
   name: 'c',
@@ -57,6 +57,30 @@ test('a resize changes amounts of cpu and memory, and takes none away', () => {
       "must be 'NotRequired' when pod `restartPolicy` is 'Never'",
     'spec: Forbidden: only cpu and memory resources are mutable',
   ]);
+});
+
+test('what runs to its end is not started again for its amounts, but where it always was', () => {
+  const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
+  const initContainers = [{ ...CONTAINER, name: 'i', resizePolicy }];
+  const spec = { ...SPEC, restartPolicy: 'Always', initContainers };
+  const text =
+    'spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": ' +
+    "must not be set to 'RestartContainer' for non-sidecar initContainers";
+  const resource = findResource('', 'v1', 'pods');
+  assert.ok(resource !== undefined);
+  const pod = { metadata: { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '1' }, spec };
+  assert.ok(validateCreate(resource, pod).map(fieldErrorText).includes(text));
+  assert.deepEqual(validateUpdate(resource, pod, pod, '').map(fieldErrorText), []);
+});
+
+test('amounts of the pod as a whole may be added', () => {
+  const resources = { requests: { cpu: '500m', memory: '1Gi' } };
+  assert.deepEqual(textsOf('resize', { spec: { ...SPEC, resources } }), []);
+  const pages = { limits: { 'hugepages-2Mi': '4Mi' }, requests: { 'hugepages-2Mi': '4Mi' } };
+  const faults = textsOf('resize', { spec: { ...SPEC, resources: pages } });
+  assert.ok(
+    faults.includes('spec: Forbidden: only cpu and memory resources are mutable at pod-level'),
+  );
 });
 
 test('pods of files and of Windows, and those on old nodes, are not resized', () => {

@@ -95,7 +95,7 @@ function checkWholeSize(found: Findings, spec: JsonObject, stored: JsonObject): 
     return;
   }
   checkRemoved(found, 'spec.resources', after, before, 'pod-level resource');
-  if (isSame(withOldAmounts(after, before), before)) return;
+  if (isSame(withOldWhole(after, before), before)) return;
   found.push(forbiddenField('spec', `${ONLY_RESIZED} at pod-level`));
 }
 
@@ -178,7 +178,7 @@ function withOldSizes(spec: JsonObject, stored: JsonObject): JsonObject {
   }
   if (isSized(spec) || isSized(stored)) {
     const [after, before] = [objectAt(spec, 'resources'), objectAt(stored, 'resources')];
-    sized['resources'] = withOldAmounts(after, before);
+    sized['resources'] = withOldWhole(after, before) ?? null;
   }
   return sized;
 }
@@ -189,6 +189,15 @@ function withOldSize(container: JsonValue, old: JsonValue | undefined): JsonValu
   const amounts = withOldAmounts(objectAt(container, 'resources'), objectAt(old, 'resources'));
   const { claims: _, ...resources } = amounts;
   return { ...container, resources };
+}
+
+/** Nothing where nothing was said of the pod as a whole, and no more is said than may change. */
+function withOldWhole(
+  after: JsonObject | undefined,
+  before: JsonObject | undefined,
+): JsonObject | undefined {
+  const amounts = withOldAmounts(after, before);
+  return before === undefined && Object.keys(amounts).length === 0 ? undefined : amounts;
 }
 
 function withOldAmounts(after: JsonObject | undefined, before: JsonObject | undefined): JsonObject {

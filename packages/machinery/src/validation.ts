@@ -18,6 +18,7 @@ import { DEVICE_RULES } from './devices/device-rules.ts';
 import { BATCH_RULES } from './validation-batch.ts';
 import { CERTIFICATE_RULES } from './validation-certificates.ts';
 import { CLUSTER_RULES } from './validation-cluster.ts';
+import { withoutKnown } from './validation-containers.ts';
 import { CORE_RULES } from './validation-core.ts';
 import {
   checkMetadata,
@@ -173,6 +174,26 @@ export function validateCreate(resource: Resource, object: JsonObject): FieldErr
  * out. /
  */
 export function validateUpdate(
+  resource: Resource,
+  next: JsonObject,
+  previous: JsonObject,
+  subresource: string,
+): FieldError[] {
+  const found = updateFaults(resource, next, previous, subresource);
+  return found.length === 0 ? found : withoutKnown(found, podSpecOf(previous));
+}
+
+/** The spec of a pod, or of those that are made by a template. */
+function podSpecOf(object: JsonObject): JsonObject | undefined {
+  return (
+    objectAt(object, 'spec', 'jobTemplate', 'spec', 'template', 'spec') ??
+    objectAt(object, 'spec', 'template', 'spec') ??
+    objectAt(object, 'template', 'spec') ??
+    objectAt(object, 'spec')
+  );
+}
+
+function updateFaults(
   resource: Resource,
   next: JsonObject,
   previous: JsonObject,

@@ -41,6 +41,17 @@ test('what is created is counted in all its resources, and what is too much is r
     'pods "c" is forbidden: failed quota: q: must specify limits.memory for: c; ' +
       'requests.cpu for: c',
   );
+  const empty = { ...podOf('d'), spec: { containers: [{ name: 'c', image: 'i' }], resources: {} } };
+  assert.match(messageOf(model.expect(403, 'POST', PODS, empty)), /must specify limits.memory for/);
+  const matchExpressions = ['BestEffort', 'NotBestEffort'].map((scopeName) => ({
+    scopeName,
+    operator: 'Exists',
+  }));
+  const torn = { metadata: { name: 't' }, spec: { hard: {}, scopeSelector: { matchExpressions } } };
+  assert.match(
+    messageOf(model.expect(422, 'POST', QUOTAS, torn)),
+    /matchExpressions: Invalid value: null: conflicting scopes$/,
+  );
   const secrets = '/api/v1/namespaces/n/secrets';
   model.expect(201, 'POST', secrets, { metadata: { name: 's' } });
   const second = model.expect(403, 'POST', secrets, { metadata: { name: 't' } });

@@ -97,6 +97,12 @@ export function isWhole(pod: JsonObject): boolean {
   return objectAt(pod, 'spec', 'resources') !== undefined;
 }
 
+/** True if an amount is said of the pod as a whole. */
+export function hasWholeAmounts(pod: JsonObject): boolean {
+  const sides = ['requests', 'limits'].map((side) => objectAt(pod, 'spec', 'resources', side));
+  return sides.some((amounts) => Object.keys(amounts ?? {}).length > 0);
+}
+
 /**
  * Guaranteed, Burstable or BestEffort: by the cpu and memory of all containers, or of the pod as a
  * whole where they are said of it.

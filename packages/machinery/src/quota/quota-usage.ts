@@ -5,7 +5,7 @@ import { parseQuantity, Quantity } from '../quantity.ts';
 import type { Resource } from '../kinds.ts';
 import {
   containerAmounts,
-  isWhole,
+  hasWholeAmounts,
   podAmounts,
   qosClassOf,
   type Amounts,
@@ -226,7 +226,7 @@ const SPOKEN: ReadonlySet<string> = new Set([
  * said of the pod as a whole.
  */
 export function unsaid(resource: Resource, object: JsonObject, names: readonly string[]): string {
-  if (resource.storage.name !== 'pods' || isWhole(object)) return '';
+  if (resource.storage.name !== 'pods' || hasWholeAmounts(object)) return '';
   const wanted = names.filter((name) => SPOKEN.has(name)).toSorted();
   if (wanted.length === 0) return '';
   const silent = new Map<string, string[]>();
