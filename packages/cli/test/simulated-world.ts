@@ -15,7 +15,6 @@ export function simulatedWorld(
 ): SimulatedWorld {
   const nowMs = (): number => cluster.timers.nowMs();
   const endpoint = { port: 10_250, hostname: '', nodeIp: '' };
-  const tls = { certificate: '', key: '', clientCa: undefined };
   return new SimulatedWorld({
     client,
     heartbeats: client,
@@ -26,15 +25,20 @@ export function simulatedWorld(
     identity: 'one',
     part: WHOLE,
     isFirst: true,
+    before: null,
     stages: [],
     onRefused: (stage, why) => assert.fail(`${stage}: ${why}`),
-    options: {
-      ...{ kubeconfig: '', create: 0, zones: [], labelSelector: '', annotationSelector: '' },
-      ...{ singleNode: '', disregardAnnotations: '', disregardLabels: '', files: [], shard: '' },
-      ...{ cidr: '10.0.0.0/9', leaseDurationSeconds: 40, connections: 1, serverAddress: '' },
-      ...{ fidelity: 'lean', kubeletCalls: '', enableCrds: [], metricsApi: false, endpoint, tls },
-      log: () => {},
-      ...more,
-    },
+    options: { ...simulatedOptions(endpoint), ...more },
   });
+}
+
+export function simulatedOptions(endpoint: NodesOptions['endpoint']): NodesOptions {
+  return {
+    ...{ kubeconfig: '', create: 0, zones: [], labelSelector: '', annotationSelector: '' },
+    ...{ singleNode: '', disregardAnnotations: '', disregardLabels: '', files: [], shard: '' },
+    ...{ cidr: '10.0.0.0/9', leaseDurationSeconds: 40, connections: 1, serverAddress: '' },
+    ...{ fidelity: 'lean', kubeletCalls: '', enableCrds: [], metricsApi: false, endpoint },
+    tls: { certificate: '', key: '', clientCa: undefined },
+    log: () => {},
+  };
 }

@@ -375,3 +375,51 @@ test('addresses of both families and the networks of pods are told as the Node o
   assert.deepEqual(one.kubelets.addressesOf(0), ['fd00::1', '203.0.113.1']);
   assert.deepEqual(one.kubelets.networksOf(0), []);
 });
+
+test("a lease that was another's is renewed when it is due, an overdue one soon, paced", () => {
+  const one = world();
+  const told: { readonly atMs: number; readonly id: number }[] = [];
+  for (let id = 0; id < 400; id++) one.see(id);
+  const nowMs = one.client.timers.nowMs();
+  // half of them wait for a simulator that is gone
+  for (let id = 0; id < 400; id++) one.kubelets.adopt(id, 5, nowMs + (id < 200 ? -9000 : 6000));
+  start(one);
+  for (let passed = 0; passed < 2.5 * PERIOD_MS; passed += 20) {
+    run(one, 20, 20);
+    while (one.client.sent.length > 0) {
+      const { path } = one.client.answer(200, lease(9));
+      told.push({ atMs: passed, id: Number(path.replace(/.*-/, '')) });
+    }
+  }
+  const first = new Map<number, number>();
+  for (const { atMs, id } of told) if (!first.has(id)) first.set(id, atMs);
+  const late = [...first].filter(([id]) => id < 200).map(([, atMs]) => atMs);
+  assert.ok(Math.max(...late) <= PERIOD_MS / 4 + 100, `${Math.max(...late)}`);
+  const due = [...first].filter(([id]) => id >= 200).map(([, atMs]) => atMs);
+  assert.ok(Math.min(...due) >= 5900, `${Math.min(...due)}`);
+  // all are there within twice the usual pace, and spread over the period afterwards
+  assert.ok(Math.max(...due) <= 6000 + (200 / 80) * 1000 + 200, `${Math.max(...due)}`);
+  const later = told.filter(({ atMs }) => atMs > 1.5 * PERIOD_MS);
+  const half = later.filter(({ atMs }) => atMs < 2 * PERIOD_MS).length;
+  assert.ok(half > 120 && half < 280, `${half}`);
+});
+
+test('who is followed by another keeps leases only, and none that it has left', () => {
+  const one = world();
+  for (const id of [0, 1]) {
+    one.see(id);
+    one.kubelets.adopt(id, 5, one.client.timers.nowMs());
+  }
+  start(one);
+  one.kubelets.retire();
+  one.kubelets.leave(2, (id) => id === 1);
+  one.see(1, false);
+  one.see(2);
+  run(one, 2 * PERIOD_MS);
+  assert.deepEqual(
+    one.client.sent.map(({ path }) => path.replace(/.*\//, '')),
+    ['node-0'],
+  );
+  one.client.answer(200, lease(9));
+  assert.equal(one.kubelets.leaseVersionOf(0), 9);
+});

@@ -30,6 +30,7 @@ import {
   READY,
 } from './kubelet-columns.ts';
 import { LeaseWriter } from './lease-bytes.ts';
+import { LeaseContention } from './lease-contention.ts';
 import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
 import { RenewTimes, type KubeletClock } from './renew-times.ts';
 import { isUp, turnMs, type Fault } from './chaos/fault.ts';
@@ -52,6 +53,10 @@ const TURN_ROWS = 4096;
 export const CATCH_UP_FACTOR = 2;
 /** A longer pause counts as one of so long: what came due in it goes out over time. */
 const STALL_MS = 1000;
+/** Leases that nobody has renewed in time go out within this part of a period, if paces allow. */
+const OVERDUE_SPREAD = 0.25;
+/** In the column of turns: the lease was somebody else's, its turn is drawn after a renewal. */
+const NO_TURN = -1;
 /** Requests in flight while nodes are registered. */
 const WHILE_REGISTERING_MAX = 1000;
 /** First and longest pause after a request about a lease that failed. */
@@ -88,6 +93,7 @@ export interface KubeletsOptions {
   nameOf(id: number): string;
   /** A row is new and filled. */
   onNode(id: number): void;
+  onTrouble?(message: string): void;
 }
 
 /** Renewals that go out together when answers made room for them: fewer writes, fewer turns. */
@@ -105,6 +111,7 @@ export class Kubelets {
   readonly #status = new nodeScan.StatusScan();
   readonly #writer: LeaseWriter;
   readonly #times: RenewTimes;
+  readonly #contention: LeaseContention;
   readonly #periodMs: number;
   #lastTickMs: number;
   #rows = 0;
@@ -114,6 +121,8 @@ export class Kubelets {
   #isBehind = false;
   /** Time of the renewals that go out now; '' while none do. */
   #stamp = '';
+  /** Others say what there is to say of nodes; only leases are kept. */
+  #isRetired = false;
   #isStopped = false;
 
   constructor(options: KubeletsOptions) {
@@ -122,6 +131,12 @@ export class Kubelets {
     this.#writer = new LeaseWriter(options.leaseDurationSeconds, options.holder);
     this.#periodMs = (options.leaseDurationSeconds * 1000) / RENEWALS_PER_DURATION;
     this.#times = new RenewTimes(options.clock);
+    this.#contention = new LeaseContention(Math.max(1000, this.#periodMs), (conflicts) =>
+      options.onTrouble?.(
+        `${conflicts} of ${this.#rows} leases are renewed by somebody else, too: ` +
+          'is there another simulator of these nodes, or with this --shard?',
+      ),
+    );
     const nowMs = options.clock.steadyMs();
     this.#lastTickMs = nowMs;
     this.#leases = new TimerWheel({ startMs: nowMs });
@@ -132,17 +147,26 @@ export class Kubelets {
     };
   }
 
-  /** Of all leases that exist from before: renewals are later than each of them. */
-  observe(bytes: Uint8Array, start: number, end: number): void {
-    this.#times.observe(bytes, start, end);
+  /**
+   * Of all leases that exist from before: renewals are later than each of them. When this one is to
+   * be renewed, by its own time.
+   */
+  observe(bytes: Uint8Array, start: number, end: number): number {
+    const renewedMs = this.#times.observe(bytes, start, end);
+    const agoMs = Number.isNaN(renewedMs) ? Infinity : this.#options.clock.wallMs() - renewedMs;
+    return this.#nowMs() + Math.min(this.#periodMs, this.#periodMs - agoMs);
   }
 
   /**
-   * Tells the version of a lease that exists from before, so that it can be renewed at once; with a
-   * common holder it is looked at first, for another one may hold it.
+   * Tells the version of a lease that exists from before, so that it can be renewed when it is due,
+   * at once if its simulator is gone; with a common holder it is looked at first, for another one
+   * may hold it. Without `dueMs` it gets a turn somewhere in the period.
    */
-  adopt(id: number, resourceVersion: number): void {
+  adopt(id: number, resourceVersion: number, dueMs: number = NaN): void {
+    const isDue = !Number.isNaN(dueMs);
     this.#columns.leaseVersion.set(id, resourceVersion);
+    this.#columns.plannedMs.set(id, isDue ? dueMs : 0);
+    this.#columns.turnMs.set(id, isDue ? NO_TURN : 0);
     if (this.#options.holder !== '') this.#columns.mark(id, LOOK, true);
   }
 
@@ -180,8 +204,39 @@ export class Kubelets {
     for (let id = 0; id < idLimit; id++) if (has(id)) this.#planFirst(id, nowMs);
   }
 
+  get isRenewing(): boolean {
+    return this.#isRenewing;
+  }
+
+  /** The version of the lease that was written last; 0: none is known. */
+  leaseVersionOf(id: number): number {
+    return this.#columns.leaseVersion.get(id);
+  }
+
+  /** When its next renewal is planned. */
+  leaseDueMs(id: number): number {
+    return this.#columns.plannedMs.get(id);
+  }
+
+  /** The nodes of these rows are somebody else's from now on. */
+  leave(idLimit: number, isLeft: (id: number) => boolean): void {
+    for (let id = 0; id < idLimit; id++) {
+      if (!isLeft(id)) continue;
+      this.#leases.cancel(id);
+      this.#heartbeats.cancel(id);
+      // an answer that is under way plans nothing
+      this.#columns.retire(id);
+    }
+  }
+
+  /** Keeps leases and does nothing else, until those who come next have read what there is. */
+  retire(): void {
+    this.#isRetired = true;
+  }
+
   /** The fault of a row has begun, or is over. */
   onFault(id: number): void {
+    if (this.#columns.idOf(this.#columns.tagOf(id)) < 0) return;
     const fault = this.#options.faultOf(id);
     const nowMs = this.#nowMs();
     if (fault?.kind === 'down') {
@@ -215,7 +270,8 @@ export class Kubelets {
     const paced = Math.ceil(usual * CATCH_UP_FACTOR) + 1;
     this.#renewalsAllowed = paced;
     this.#renewDue(nowMs);
-    const room = Math.min(this.#client.room(), paced);
+    this.#contention.tick(nowMs, this.#rows);
+    const room = this.#isRetired ? 0 : Math.min(this.#client.room(), paced);
     if (room > 0) this.#heartbeats.advance(nowMs, (id) => this.#heartbeat(id), room);
   }
 
@@ -247,6 +303,7 @@ export class Kubelets {
 
   #onNode(id: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {
     const columns = this.#columns;
+    if (this.#isRetired) return;
     if (isNew) {
       columns.reset(id);
       this.#rows++;
@@ -291,6 +348,7 @@ export class Kubelets {
   }
 
   #onGone(id: number): void {
+    if (this.#isRetired) return this.leave(id + 1, (row) => row === id);
     if (this.#columns.has(id, READY)) this.#options.metrics.nodesReady--;
     this.#columns.retire(id);
     this.#leases.cancel(id);
@@ -301,7 +359,10 @@ export class Kubelets {
 
   /** A lease that is not there yet is made at once; one from before waits for its turn. */
   #planFirst(id: number, nowMs: number): void {
-    if (this.#columns.leaseVersion.get(id) > 0) this.#planAnywhere(id, nowMs);
+    const { leaseVersion, plannedMs, turnMs } = this.#columns;
+    const soonMs = nowMs + this.#client.random() * OVERDUE_SPREAD * this.#periodMs;
+    if (turnMs.get(id) === NO_TURN) this.#arm(id, Math.max(plannedMs.get(id), soonMs));
+    else if (leaseVersion.get(id) > 0) this.#planAnywhere(id, nowMs);
     else if (this.#client.room() > 0) this.#renew(id);
     else this.#plan(id, nowMs, 0);
   }
@@ -316,8 +377,11 @@ export class Kubelets {
   }
 
   #plan(id: number, turnMs: number, jitterMs: number): void {
-    const dueMs = turnMs + jitterMs;
     this.#columns.turnMs.set(id, turnMs);
+    this.#arm(id, turnMs + jitterMs);
+  }
+
+  #arm(id: number, dueMs: number): void {
     this.#columns.plannedMs.set(id, dueMs);
     this.#leases.arm(id, dueMs);
   }
@@ -325,6 +389,7 @@ export class Kubelets {
   /** A period after the last turn; what was late rests as long as the shortest period. */
   #planNext(id: number, nowMs: number): void {
     const periodMs = this.#periodMs;
+    if (this.#columns.turnMs.get(id) === NO_TURN) return this.#planAnywhere(id, nowMs);
     const soonestMs = nowMs + periodMs * (1 - JITTER_FACTOR);
     const turnMs = Math.max(this.#columns.turnMs.get(id) + periodMs, soonestMs);
     this.#plan(id, turnMs, this.#client.random() * JITTER_FACTOR * periodMs);
@@ -482,6 +547,7 @@ export class Kubelets {
       columns.mark(id, LOOK, false);
     } else if (status === 409) {
       this.#options.metrics.conflicts++;
+      this.#contention.conflict();
       columns.mark(id, LOOK, true);
     } else {
       this.#options.metrics.errors++;

@@ -83,6 +83,40 @@ test('a lease that was left behind long ago is not a member', async () => {
   assert.deepEqual(await b.membership.start(), { index: 0, count: 1 });
 });
 
+test('leases of killed members are deleted in the end, those of others are not', async () => {
+  const leases = new Leases();
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => new Member(leases, name)) as [
+    Member,
+    Member,
+    Member,
+  ];
+  for (const { membership } of [a, b, c]) await membership.start();
+  b.isCut = true;
+  await turns([a, b, c], 500_000);
+  assert.deepEqual([...leases.byName.keys()], ['a', 'b', 'c']);
+  await turns([a, b, c], 200_000);
+  assert.deepEqual([...leases.byName.keys()], ['a', 'c']);
+  assert.deepEqual(c.parts, ['1/2']);
+});
+
+test('who was cut off for long waits until all know of it again', async () => {
+  const leases = new Leases();
+  const [a, b] = [new Member(leases, 'a'), new Member(leases, 'b')];
+  await a.membership.start();
+  await b.membership.start();
+  await turns([a, b], 3 * PERIOD_MS);
+  assert.ok(b.membership.isSure);
+  b.isCut = true;
+  await turns([a, b], SILENT_MS);
+  assert.ok(!b.membership.isSure);
+  b.isCut = false;
+  await turns([a, b], PERIOD_MS);
+  assert.ok(!b.membership.isSure, 'a may still renew its leases');
+  await turns([a, b], 2 * PERIOD_MS);
+  assert.ok(b.membership.isSure);
+  assert.ok(a.membership.isSure);
+});
+
 test('a part that is none is told', () => {
   assert.deepEqual(parsePart('1/4'), { index: 1, count: 4 });
   const wrong = [

@@ -24,6 +24,13 @@ const LABEL = 'megaplane.dev/nodes-member';
 /** Members renew and look at this period; one that was silent for three of them is gone. */
 export const PERIOD_MS = 4000;
 export const SILENT_MS: number = 3 * PERIOD_MS;
+/** So long after something has changed all members know it. */
+export const SPREAD_MS: number = PERIOD_MS + 500;
+/** A member is gone when so many looks have found nothing new of it: we may have been away. */
+const SILENT_LOOKS = 3;
+/** Leases of members that were killed are deleted after so long. */
+const FORGOTTEN_MS = 600_000;
+const START_LOOK_MS = 250;
 /** Who leaves does not wait longer for a server that does not answer. */
 const LEAVE_MS = 2000;
 
@@ -50,12 +57,17 @@ export interface MembershipOptions {
 interface Seen {
   readonly renewTime: string;
   readonly sinceMs: number;
+  looks: number;
 }
 
 export class Membership {
   readonly #options: MembershipOptions;
   readonly #seen: Map<string, Seen> = new Map();
   #part: Part | null = null;
+  /** When we began to look for the last time that led to something. */
+  #sureMs = 0;
+  /** After a silence: when all others must have heard of us again. */
+  #againMs = 0;
   #isStopped = false;
   #cancel: () => void = () => {};
 
@@ -65,8 +77,19 @@ export class Membership {
 
   /** Resolves with our part as of now; `onPart` tells when it becomes another one. */
   async start(): Promise<Part> {
+    const { timers } = this.#options.client;
     await this.#turn();
+    // who does not know his part must not take the whole
+    while (this.#part === null && !this.#isStopped) {
+      await new Promise<void>((resolve) => timers.after(START_LOOK_MS, resolve));
+    }
     return this.#part ?? WHOLE;
+  }
+
+  /** We were not silent so long that others have taken our part, or they know us again. */
+  get isSure(): boolean {
+    const nowMs = this.#options.client.timers.nowMs();
+    return nowMs - this.#sureMs < SILENT_MS && nowMs >= this.#againMs;
   }
 
   /** Leaves: the others need not wait for our silence. */
@@ -79,9 +102,12 @@ export class Membership {
   }
 
   async #turn(): Promise<void> {
+    const nowMs = this.#options.client.timers.nowMs();
     try {
       await this.#renew();
       await this.#look();
+      if (nowMs - this.#sureMs >= SILENT_MS) this.#againMs = nowMs + SPREAD_MS;
+      this.#sureMs = nowMs;
     } catch (error) {
       this.#options.onTrouble(`--shard auto: ${(error as Error).message}`);
     }
@@ -130,15 +156,30 @@ export class Membership {
     for (const lease of leases) {
       const name = stringAt(lease, 'metadata', 'name');
       const renewTime = stringAt(lease, 'spec', 'renewTime');
-      const seen = this.#seen.get(name);
-      // one that we see first may be long dead: its own time is believed once
-      const ageMs = wallMs - Date.parse(renewTime);
-      const lastsMs = numberAt(lease, 'spec', 'leaseDurationSeconds') * 1000;
-      const isOld = seen === undefined && ageMs > lastsMs;
-      const since = isOld ? nowMs - SILENT_MS : nowMs;
-      if (seen?.renewTime !== renewTime) this.#seen.set(name, { renewTime, sinceMs: since });
-      if (nowMs - (this.#seen.get(name)?.sinceMs ?? 0) < SILENT_MS) names.push(name);
+      let seen = this.#seen.get(name);
+      if (seen?.renewTime !== renewTime) {
+        // one that we see first may be long dead: its own time is believed once
+        const ageMs = wallMs - Date.parse(renewTime);
+        const lastsMs = numberAt(lease, 'spec', 'leaseDurationSeconds') * 1000;
+        const isOld = seen === undefined && ageMs > lastsMs;
+        const sinceMs = isOld ? nowMs - SILENT_MS : nowMs;
+        seen = { renewTime, sinceMs, looks: isOld ? SILENT_LOOKS : 0 };
+        this.#seen.set(name, seen);
+      } else seen.looks++;
+      const silentMs = nowMs - seen.sinceMs;
+      if (silentMs < SILENT_MS || seen.looks < SILENT_LOOKS) names.push(name);
+      else if (silentMs >= FORGOTTEN_MS) this.#forget(lease);
     }
     return names.toSorted();
+  }
+
+  /** Any member may do it: the version says that it is still the lease that was seen. */
+  #forget(lease: JsonObject): void {
+    if (this.#part?.index !== 0) return;
+    const name = stringAt(lease, 'metadata', 'name');
+    this.#seen.delete(name);
+    const preconditions = { resourceVersion: stringAt(lease, 'metadata', 'resourceVersion') };
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions };
+    void this.#options.client.request({ method: 'DELETE', path: `${PATH}/${name}`, body });
   }
 }

@@ -24,8 +24,6 @@ export class RenewTimes {
   readonly #clock: KubeletClock;
   #lastMs = -Infinity;
   #steadyMs: number;
-  /** The latest of `observe`, as text: all texts of one form are ordered as their times. */
-  #latest = '';
 
   constructor(clock: KubeletClock) {
     this.#clock = clock;
@@ -42,17 +40,17 @@ export class RenewTimes {
     return this.#lastMs;
   }
 
-  /** A lease from before, as JSON: later ones are later than it, too. */
-  observe(bytes: Uint8Array, start: number, end: number): void {
+  /** A lease from before, as JSON: later ones are later than it, too. Its time; NaN: none. */
+  observe(bytes: Uint8Array, start: number, end: number): number {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     const at = buffer.subarray(0, end).indexOf(RENEW_TIME, start);
-    if (at < 0) return;
+    if (at < 0) return NaN;
     const from = at + RENEW_TIME.length;
     const text = buffer.toString('latin1', from, Math.min(end, from + MICRO_TIME_LENGTH));
-    if (text <= this.#latest || !text.endsWith('Z')) return;
+    if (!text.endsWith('Z')) return NaN;
     const timeMs = Date.parse(text);
-    if (Number.isNaN(timeMs) || timeMs > this.#clock.wallMs() + AHEAD_MS_MAX) return;
-    this.#latest = text;
+    if (Number.isNaN(timeMs) || timeMs > this.#clock.wallMs() + AHEAD_MS_MAX) return NaN;
     this.#lastMs = Math.max(this.#lastMs, timeMs + 1);
+    return timeMs;
   }
 }

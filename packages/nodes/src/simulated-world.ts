@@ -33,6 +33,7 @@ import { defaultMetrics } from './stages/kwok-files.ts';
 import { loadStages, takeDocument, type KwokFile } from './stages/stage-sets.ts';
 import { StagedWorld } from './staged-world.ts';
 import { tryOn } from './try-on.ts';
+import { UidShard } from './uid-shard.ts';
 
 export interface WorldParts {
   readonly client: Client;
@@ -50,6 +51,8 @@ export interface WorldParts {
   readonly stages: readonly KwokObject[];
   /** No other world was there before it: what is wrong with files ends the program. */
   readonly isFirst: boolean;
+  /** Keeps leases until this one does; null: none does. */
+  readonly before: SimulatedWorld | null;
   /** A Stage of the server cannot be played. */
   onRefused(stage: string, why: string): void;
 }
@@ -70,6 +73,7 @@ export class SimulatedWorld {
   #registration: Registration | null = null;
   #isStarted = false;
   #isStopped = false;
+  #isRetired = false;
 
   constructor(parts: WorldParts) {
     const { client, heartbeats, options, metrics, endpoint } = parts;
@@ -105,6 +109,7 @@ export class SimulatedWorld {
       statusPeriodMs: calls.has('status') ? KUBELET_STATUS_MS : STATUS_PERIOD_MS,
       readsStatus: calls.has('status-get'),
       keepsStatus: () => !this.#staged.hasNodes,
+      onTrouble,
       nameOf: (id) => this.#nodes.keyOf(id),
       onNode: (id) => {
         this.#started.set(id, 0);
@@ -178,20 +183,51 @@ export class SimulatedWorld {
 
   tick(): void {
     this.#kubelets.tick();
+    if (this.#isRetired) return;
     this.#traffic?.tick();
     this.#staged.tick();
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.retire();
     this.#faults.stop();
-    this.#traffic?.stop();
     this.#nodes.stop();
+    this.#kubelets.stop();
+  }
+
+  /** Leases are renewed. */
+  get isRenewing(): boolean {
+    return this.#kubelets.isRenewing;
+  }
+
+  /** From now on others renew the leases of nodes outside of this part. */
+  narrow(part: Part): void {
+    const { shardSelector } = shardSelectorOf(part);
+    if (shardSelector === undefined) return;
+    const shard = new UidShard(shardSelector);
+    const has = (id: number): boolean => this.#nodes.has(id) && this.#filter.holds(id);
+    this.#kubelets.leave(
+      this.#nodes.idLimit,
+      (id) => has(id) && !shard.holds(this.#kubelets.uidOf(id)),
+    );
+  }
+
+  /** Keeps leases, and does nothing else, until the next world does. */
+  retire(): void {
+    this.#isStopped = true;
+    this.#isRetired = true;
+    this.#kubelets.retire();
+    this.#traffic?.stop();
     this.#pods.stop();
     this.#staged.stop();
     this.#registration?.stop();
     this.#played.stop();
-    this.#kubelets.stop();
+  }
+
+  /** Tells the version of a node's lease that was written last, and when it is due. */
+  tellLease(node: string, hear: (version: number, dueMs: number) => void): void {
+    const row = this.#findNode(node);
+    if (row >= 0) hear(this.#kubelets.leaseVersionOf(row), this.#kubelets.leaseDueMs(row));
   }
 
   nodeNames(): readonly string[] {
@@ -234,11 +270,14 @@ export class SimulatedWorld {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (isNew) this.#faults.onNode(id, bytes, start, end);
         first.onUpsert(id, isNew, bytes, start, end);
+        if (this.#isRetired) return;
         this.#staged.nodeHandler?.onUpsert(id, isNew, bytes, start, end);
       },
       onDelete: (id, bytes, start, end) => {
-        this.#traffic?.onNodeGone(this.#nodes.keyOf(id));
-        this.#staged.nodeHandler?.onDelete(id, bytes, start, end);
+        if (!this.#isRetired) {
+          this.#traffic?.onNodeGone(this.#nodes.keyOf(id));
+          this.#staged.nodeHandler?.onDelete(id, bytes, start, end);
+        }
         first.onDelete(id, bytes, start, end);
       },
     };
@@ -352,7 +391,22 @@ export class SimulatedWorld {
     });
     if (this.#isStopped) return;
     const { idLimit } = this.#nodes;
-    this.#kubelets.start(idLimit, (id) => this.#nodes.has(id) && this.#filter.holds(id));
+    const isOurs = (id: number): boolean => this.#nodes.has(id) && this.#filter.holds(id);
+    this.#takeOver(idLimit, isOurs);
+    this.#kubelets.start(idLimit, isOurs);
+  }
+
+  /** What the world before has renewed since leases were read is known there. */
+  #takeOver(idLimit: number, isOurs: (id: number) => boolean): void {
+    const { before } = this.#parts;
+    if (before === null) return;
+    for (let id = 0; id < idLimit; id++) {
+      if (!isOurs(id)) continue;
+      before.tellLease(this.#nodes.keyOf(id), (version, dueMs) => {
+        if (version > this.#kubelets.leaseVersionOf(id)) this.#kubelets.adopt(id, version, dueMs);
+      });
+    }
+    before.stop();
   }
 
   #readLeases(): Promise<PagerResult> {
@@ -362,10 +416,10 @@ export class SimulatedWorld {
       path: LEASE_PATH,
       onItem: (bytes, start, end) => {
         if (!scan.scan(bytes, start, end)) return;
-        this.#kubelets.observe(bytes, start, end);
+        const dueMs = this.#kubelets.observe(bytes, start, end);
         const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
         const id = this.#findNode(name);
-        if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion);
+        if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion, dueMs);
       },
     });
   }

@@ -143,7 +143,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
     const log = (message: string): void => options.log('warn', message);
     void publishMetricsApi(client, { host, port: endpoint.port }, log);
   }
-  const interval = setInterval(() => worlds.present?.tick(), TICK_MS);
+  const interval = setInterval(() => worlds.tick(), TICK_MS);
   return {
     listens: `${client.server}; kubelets https://${port.address}; metrics http://${port.address}/metrics`,
     stop: async () => {

@@ -1,10 +1,14 @@
 /**
  * The world as it is simulated now. When a Stage of the server changes, or our part of the nodes
  * does, the next world takes the place of the one before it: it reads nodes and pods anew, which
- * takes seconds where leases last for forty.
+ * takes seconds, or minutes where there are a million. Until then the one before keeps the leases
+ * of those nodes that are still ours.
+ *
+ * Nodes that are no more ours are left as soon as that is known, and those that are new to us taken
+ * when all the others must know of it, too: two simulators do not renew one lease.
  */
 import { createEventRecorder } from '@megaplane/client/event-recorder';
-import { Membership, parsePart, WHOLE, type Part } from './membership.ts';
+import { Membership, parsePart, SPREAD_MS, WHOLE, type Part } from './membership.ts';
 import { PORT_KINDS } from './port/port-config.ts';
 import { SimulatedWorld, type WorldParts } from './simulated-world.ts';
 import { KwokObjects, type KwokObject } from './stages/kwok-objects.ts';
@@ -14,7 +18,7 @@ import { FileError, readDocuments } from './stages/yaml-fields.ts';
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;
 
-export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'isFirst' | 'onRefused'>;
+export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'isFirst' | 'before' | 'onRefused'>;
 
 export class Worlds {
   readonly #parts: WorldsParts;
@@ -22,6 +26,8 @@ export class Worlds {
   readonly #membership: Membership | null;
   #part: Part = WHOLE;
   #present: SimulatedWorld | null = null;
+  /** Keeps leases while the present one reads what there is. */
+  #before: SimulatedWorld | null = null;
   #isSettling = false;
   #isStopped = false;
 
@@ -33,7 +39,7 @@ export class Worlds {
       client,
       kinds: options.enableCrds,
       onChange: (kind, key, object) => {
-        if (kind === 'Stage') this.#renewSoon();
+        if (kind === 'Stage') this.#renewSoon(SETTLE_MS);
         else this.#takeDocument(kind, key, object);
       },
       onTrouble,
@@ -49,11 +55,20 @@ export class Worlds {
           onPart: (part) => {
             this.#part = part;
             this.#tellPart();
-            this.#renewSoon();
+            this.#present?.narrow(part);
+            this.#before?.narrow(part);
+            this.#renewSoon(SPREAD_MS);
           },
           onTrouble,
         })
       : null;
+  }
+
+  /** Call it often. Who was silent so long that others have taken over does nothing. */
+  tick(): void {
+    if (this.#membership?.isSure === false) return;
+    this.#before?.tick();
+    this.#present?.tick();
   }
 
   get present(): SimulatedWorld | null {
@@ -64,6 +79,9 @@ export class Worlds {
   async start(): Promise<void> {
     if (this.#membership !== null) this.#part = await this.#membership.start();
     this.#tellPart();
+    const { timers } = this.#parts.client;
+    const isShared = this.#membership !== null && this.#part.count > 1;
+    if (isShared) await new Promise<void>((resolve) => timers.after(SPREAD_MS, resolve));
     await this.#objects.start();
     for (const object of this.#objects.others()) {
       this.#takeDocument(object.kind, object.key, object);
@@ -75,6 +93,7 @@ export class Worlds {
     this.#isStopped = true;
     this.#objects.stop();
     this.#present?.stop();
+    this.#before?.stop();
     await this.#membership?.stop();
   }
 
@@ -84,13 +103,18 @@ export class Worlds {
   }
 
   async #renew(): Promise<void> {
-    const before = this.#present;
-    before?.stop();
+    const last = this.#present;
+    if (last?.isRenewing === true) {
+      last.retire();
+      this.#before?.stop();
+      this.#before = last;
+    } else last?.stop();
     this.#parts.metrics.forgetObjects();
     const world = new SimulatedWorld({
       ...this.#parts,
       part: this.#part,
-      isFirst: before === null,
+      isFirst: last === null,
+      before: this.#before,
       stages: this.#objects.of('Stage'),
       onRefused: (stage, why) => this.#refused('Stage', stage, why),
     });
@@ -98,11 +122,12 @@ export class Worlds {
     await world.start();
   }
 
-  #renewSoon(): void {
-    if (this.#isSettling) return;
+  #renewSoon(pauseMs: number): void {
+    // the first world is made of all that is known by then
+    if (this.#isSettling || this.#present === null) return;
     this.#isSettling = true;
     const { client, options } = this.#parts;
-    client.timers.after(SETTLE_MS, () => {
+    client.timers.after(pauseMs, () => {
       this.#isSettling = false;
       if (this.#isStopped) return;
       options.log('info', 'stages or shards have changed: nodes and pods are read anew');

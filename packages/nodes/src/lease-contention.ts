@@ -1,0 +1,43 @@
+/**
+ * Whether somebody else renews the leases that we renew, as a second simulator of the same shard
+ * does. One conflict is nothing; when many of the leases conflict period after period, it is told.
+ */
+
+/** Conflicts of one period among so many leases are a sign. */
+const LEASES_PER_CONFLICT = 4;
+/** So many periods in a row: nodes that go from one simulator to another conflict in one. */
+const PERIODS = 3;
+/** It is told again after so long. */
+const SILENCE_MS = 600_000;
+
+export class LeaseContention {
+  readonly #periodMs: number;
+  readonly #tell: (conflicts: number) => void;
+  #conflicts = 0;
+  #periods = 0;
+  #endMs = 0;
+  #toldMs = -Infinity;
+
+  /** `tell` hears how many leases have conflicted in one period. */
+  constructor(periodMs: number, tell: (conflicts: number) => void) {
+    this.#periodMs = periodMs;
+    this.#tell = tell;
+  }
+
+  conflict(): void {
+    this.#conflicts++;
+  }
+
+  /** Call it often, with the number of leases. */
+  tick(nowMs: number, leases: number): void {
+    if (nowMs < this.#endMs) return;
+    const conflicts = this.#conflicts;
+    this.#endMs = nowMs + this.#periodMs;
+    this.#conflicts = 0;
+    const isSign = conflicts > 0 && conflicts * LEASES_PER_CONFLICT >= leases;
+    this.#periods = isSign ? this.#periods + 1 : 0;
+    if (this.#periods < PERIODS || nowMs - this.#toldMs < SILENCE_MS) return;
+    this.#toldMs = nowMs;
+    this.#tell(conflicts);
+  }
+}
