@@ -6,7 +6,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../test/fake-api.ts';
 import { EXISTS } from './node-bits.ts';
 import { NodeTable } from './node-table.ts';
-import { NodeWriter } from './node-writer.ts';
+import { NODES_AT_ONCE, NodeWriter } from './node-writer.ts';
 import { NodeScan } from './node-scan.ts';
 import { TTL_ANNOTATION } from './node-ttl.ts';
 
@@ -124,7 +124,7 @@ test('a node whose taints are not kept is read first', async () => {
 test('what waits for a node is done at once, of what the node is by then', async () => {
   const { api, nodes, ttlNow, writer, id } = await world();
   const places: number[] = [];
-  for (let i = 0; i < 64; i++) {
+  for (let i = 0; i < NODES_AT_ONCE; i++) {
     const key = Buffer.from(`busy-${i}`);
     places.push(nodes.rowOf(key, 0, key.length));
     nodes.bits.set(places[i]!, EXISTS);
@@ -134,7 +134,7 @@ test('what waits for a node is done at once, of what the node is by then', async
   writer.annotate(id);
   writer.syncNoSchedule(id);
   writer.annotate(id);
-  assert.equal(api.asked.length, 64, 'as many as are worked on at a time');
+  assert.equal(api.asked.length, NODES_AT_ONCE, 'as many as are worked on at a time');
   const contentType = 'application/merge-patch+json';
   const body = { spec: { taints: [NOT_READY] } };
   const path = `${NODES}/n`;
@@ -143,7 +143,7 @@ test('what waits for a node is done at once, of what the node is by then', async
   nodes.revision.set(id, Number(stringAt(changed.object, 'metadata', 'resourceVersion')));
   nodes.setTaints(id, JSON.stringify([NOT_READY]));
   for (let i = 0; i < 5; i++) await api.settle();
-  const ours = api.asked.slice(65);
+  const ours = api.asked.slice(NODES_AT_ONCE + 1);
   assert.deepEqual(ours, [`PATCH ${path}`], 'taints, and the annotation with them');
   assert.equal(ttlNow(), '15');
 });

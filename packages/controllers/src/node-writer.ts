@@ -20,8 +20,11 @@ import { TTL_ANNOTATION } from './node-ttl.ts';
 import type { NodeTable } from './node-table.ts';
 import { taintOf } from './tolerations.ts';
 
-/** Nodes that are worked on at a time. */
-const WIDTH = 64;
+/**
+ * Nodes that are worked on at a time: with fewer, nodes register faster than their taints go, and
+ * those of half a cluster are still being taken away when all have long been ready.
+ */
+export const NODES_AT_ONCE = 512;
 /** Pods of a node that are told at a time. */
 const PODS_AT_ONCE = 16;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
@@ -83,7 +86,7 @@ export class NodeWriter implements LifecycleEffects {
     this.#options = options;
     this.#events = new NodeEvents(options.announce, options.monotonicMs);
     const work = (id: number, wanted: number): Promise<void> => this.#work(id, wanted);
-    this.#queue = new NodeQueue(options.nodes, WIDTH, work, options.onError);
+    this.#queue = new NodeQueue(options.nodes, NODES_AT_ONCE, work, options.onError);
   }
 
   /** The machine that is told of each outcome. */
