@@ -38,9 +38,12 @@ export class BucketHistogram {
   }
 }
 
-/** Edges that double: `exponential(0.001, 15)` from a millisecond to 16 seconds. */
+/**
+ * Edges that double: `exponential(0.001, 15)` from a millisecond to 16 seconds. Multiplied one
+ * after another, as Go's client does: the edges are labels, to the last digit.
+ */
 export function exponential(first: number, count: number, factor = 2): number[] {
   const edges: number[] = [];
-  for (let i = 0; i < count; i++) edges.push(first * factor ** i);
+  for (let edge = first; edges.length < count; edge *= factor) edges.push(edge);
   return edges;
 }

@@ -93,6 +93,19 @@ test('a holder that is cut off stops before another one starts', async () => {
   assert.equal(second.election.isLeader, true);
 });
 
+test('a holder that slept past its deadline leads no more, before any timer fires', async () => {
+  const world = new World();
+  const first = world.run('one');
+  await world.pass(5000);
+  assert.equal(first.election.isLeader, true);
+  world.timers.sleep(11_000);
+  assert.equal(first.election.isLeader, false);
+  assert.deepEqual(first.lines, ['sees one', 'starts']);
+  await world.pass(500);
+  assert.equal(first.lines[2], 'trouble: could not renew the lease for 10000 ms');
+  assert.equal(first.lines[3], 'stops');
+});
+
 test('a lease that is given back is taken at once', async () => {
   const world = new World();
   const first = world.run('one');

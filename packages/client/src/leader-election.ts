@@ -44,6 +44,7 @@ export interface LeaderElection {
   start(): void;
   /** Gives the lease back (so that the next one need not wait) and ends. */
   stop(): Promise<void>;
+  /** False from the renew deadline on, also where the process slept and nobody was told yet. */
   readonly isLeader: boolean;
   /** Identity of the holder last seen, or empty. */
   readonly leader: string;
@@ -85,7 +86,8 @@ class Candidate implements LeaderElection {
   }
 
   get isLeader(): boolean {
-    return this.#isLeading;
+    const { timers } = this.#options.client;
+    return this.#isLeading && timers.nowMs() < this.#renewedMs + this.#renewDeadlineMs;
   }
 
   get leader(): string {

@@ -26,6 +26,11 @@ export class FakeTimers implements Timers {
     return this.#due.size;
   }
 
+  /** Moves time while nothing runs: what became due fires with the next `advance`. */
+  sleep(byMs: number): void {
+    this.#nowMs += byMs;
+  }
+
   /** Moves time, firing what is due in its order. */
   advance(byMs: number): void {
     const untilMs = this.#nowMs + byMs;

@@ -226,6 +226,7 @@ export class ApiWriter {
       metrics.attempted('scheduled', schedulerName, seconds);
       metrics.plugins.recordPoint('Bind', 'Success', schedulerName, seconds);
       const tries = core.pods.rejections.get(id) + core.pods.errors.get(id) + 1;
+      if (core.queue.flushed.delete(id)) metrics.boundAfterFlush++;
       metrics.scheduled(tries, Math.max(0, nowMs - core.pods.firstMs.get(id)) / 1000);
       this.forget(id);
       const node = core.pods.node.get(id);

@@ -96,6 +96,12 @@ export class Evaluator {
     return null;
   }
 
+  /** Name of the plugin that keeps a pod from being tried, or empty. */
+  static gatekeeperOf(pod: PodInfo, snapshot: Snapshot, { preEnqueue }: Profile): string {
+    const holds = preEnqueue.find((one) => (one.preEnqueue?.(pod, snapshot) ?? null) !== null);
+    return holds?.name ?? '';
+  }
+
   /** A decision about a pod that no extender is interested in. */
   decide(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Decision {
     return unasked(this.decideAsking(pod, snapshot, profile, nominations));

@@ -2,6 +2,7 @@
 import { ClaimWatch } from './claim-watch.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { Evaluator } from './evaluator.ts';
+import { GANG_SCHEDULING } from './gangs/gang-cycle.ts';
 import { PodGroups } from './gangs/pod-groups.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { ActiveProfile } from './placement.ts';
@@ -52,5 +53,16 @@ export class Gatekeeper {
     });
     this.claimants.set(id, names);
     return Evaluator.gateOf(pod, this.#view, profile) !== null;
+  }
+
+  /** The plugin that keeps a pod out of the queue; empty if none does any more. */
+  holderOf(id: number, { isGated, schedulerName }: PodClass): string {
+    if (isGated) return 'SchedulingGates';
+    const group = this.groups.groupOf(id);
+    if (group !== '' && this.groups.problemOf(group) !== '') return GANG_SCHEDULING;
+    const profile = this.#profiles.get(schedulerName)?.profile;
+    return profile === undefined
+      ? ''
+      : Evaluator.gatekeeperOf(this.#view.podAt(id), this.#view, profile);
   }
 }

@@ -183,6 +183,7 @@ class SchedulerProgram {
       preBinder: this.#preBinder,
       metrics: this.#metrics,
       clock: { nowMs, monotonicMs: () => systemClock.monotonicMs() },
+      mayDecide: () => this.#election?.isLeader !== false,
       ask: (question) => this.#ask(client, question),
       onMismatch: (text) => options.log('error', text),
       defer: (run) => void setImmediate(run),

@@ -67,6 +67,33 @@ test('waiting pods are counted for each plugin that rejected them', () => {
   assert.match(text, /^scheduler_pending_pods\{queue="unschedulable"\} 3$/m);
 });
 
+test('pods that are held back, tried early or flushed are told of', () => {
+  const { core, metrics } = bench();
+  const see = (id: number, spec: object): void => {
+    const pod = { metadata: { name: `${id}`, namespace: 'a' }, spec };
+    const bytes = Buffer.from(JSON.stringify(pod));
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+  };
+  const schedulerName = 'default-scheduler';
+  see(0, { schedulerName, schedulingGates: [{ name: 'x/y' }] });
+  see(1, { schedulerName, schedulingGroup: { podGroupName: 'none' } });
+  see(2, { schedulerName, containers: [{ resources: { requests: { cpu: '5' } } }] });
+  while (core.attempt(0) !== null);
+  core.flush(400_000);
+  assert.deepEqual([...core.queue.flushed], [2]);
+  core.attempt(400_000);
+  assert.deepEqual([...core.queue.flushed], []);
+  // The pause after its second failure is not over, but nothing else is to be done.
+  const allocatable = { cpu: '9', memory: '9Gi', pods: '9' };
+  core.nodeSeen({ metadata: { name: 'large' }, status: { allocatable } }, 400_100);
+  assert.equal(core.attempt(400_100)?.kind, 'bind');
+  const text = metrics.text(core);
+  const line = (plugin: string): string => `{plugin="${plugin}",profile="default-scheduler"} 1\n`;
+  assert(text.includes(`scheduler_unschedulable_pods${line('SchedulingGates')}`), text);
+  assert(text.includes(`scheduler_unschedulable_pods${line('GangScheduling')}`));
+  assert.match(text, /incoming_pods_total\{queue="active",event="PopFromBackoffQ"\} 1\n/);
+});
+
 test('events are named as upstream names them', () => {
   const { core, metrics } = bench();
   const spec = { schedulerName: 'default-scheduler', volumes: [] as object[] };

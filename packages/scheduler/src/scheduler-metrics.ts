@@ -3,6 +3,7 @@ import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram
 import { DEFAULT_GATES, type GateStates } from './configuration/feature-gates.ts';
 import { Exposition, type Labels } from '@megaplane/client/exposition';
 import { PluginMetrics } from './plugin-metrics.ts';
+import { PLACE } from './pod-table.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
 
 export type AttemptResult = 'scheduled' | 'unschedulable' | 'error';
@@ -20,6 +21,8 @@ export class SchedulerMetrics {
   /** Failed tries for which room was looked for, as upstream counts them. */
   preemptions = 0;
   bindFailures = 0;
+  /** Pods that were bound after they had waited too long for an event. */
+  boundAfterFlush = 0;
   /** Whether this process leads; null where nobody is elected. */
   leads: boolean | null = null;
   /** What is told of feature gates. */
@@ -94,6 +97,9 @@ export class SchedulerMetrics {
         if (count > 0) out.value({ queue: name, event }, count);
       }
     }
+    const afterFlush = 'scheduler_pod_scheduled_after_flush_total';
+    out.family(afterFlush, 'counter', 'Pods bound after they had waited too long for an event.');
+    out.value({}, this.boundAfterFlush);
     out.family('scheduler_preemption_attempts_total', 'counter', 'Preemptions.');
     out.value({}, this.preemptions);
     out.family(
@@ -159,14 +165,23 @@ export class SchedulerMetrics {
 }
 
 /** Waiting pods by `plugin profile`; a pod counts for each plugin that rejected it. */
-function unschedulable({ queue, identities, pods }: SchedulerCore): ReadonlyMap<string, number> {
+function unschedulable(core: SchedulerCore): ReadonlyMap<string, number> {
+  const { queue, identities, pods, gatekeeper } = core;
   const counts = new Map<string, number>();
+  const count = (plugin: string, schedulerName: string): void => {
+    const key = `${plugin} ${schedulerName}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  };
   for (const [id, rejecters] of queue.waiting.rejections()) {
     const { schedulerName } = identities.classes.get(pods.podClass.get(id));
-    for (const plugin of rejecters) {
-      const key = `${plugin} ${schedulerName}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
+    for (const plugin of rejecters) count(plugin, schedulerName);
+  }
+  for (let id = 0, left = queue.counts.gated; left > 0 && id < pods.rowEnd; id++) {
+    if (pods.place.get(id) !== PLACE.gated) continue;
+    left--;
+    const podClass = identities.classes.get(pods.podClass.get(id));
+    const plugin = gatekeeper.holderOf(id, podClass);
+    if (plugin !== '') count(plugin, podClass.schedulerName);
   }
   return counts;
 }

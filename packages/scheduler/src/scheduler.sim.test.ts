@@ -295,6 +295,7 @@ class Scheduler {
       preBinder: this.#preBinder,
       metrics,
       clock,
+      mayDecide: () => true,
       ask: () => Promise.resolve([]),
       onMismatch: (text) => world.faults.push(text),
       defer: (run) => this.#later(1, run),

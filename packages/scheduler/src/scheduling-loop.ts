@@ -16,6 +16,8 @@ export interface SchedulingLoopOptions {
   readonly preBinder: PreBinder;
   readonly metrics: SchedulerMetrics;
   readonly clock: Clock;
+  /** False where another may lead by now, as after the process was stopped for a while. */
+  mayDecide(): boolean;
   /** Asks extenders, or for a pod; resolves with an answer for each call. */
   ask(question: Question): Promise<readonly Answer[]>;
   /** A decision was not that of full evaluation. */
@@ -67,7 +69,7 @@ export class SchedulingLoop {
   readonly #slice = (): void => {
     this.#isDeferred = false;
     const { core, writer, clock } = this.#options;
-    if (!this.#isLeading || this.#isAsking) return;
+    if (!this.#isLeading || this.#isAsking || !this.#options.mayDecide()) return;
     const nowMs = clock.nowMs();
     const endMs = clock.monotonicMs() + SLICE_MS;
     while (writer.hasRoom) {

@@ -49,6 +49,8 @@ export class SchedulingQueue {
   readonly waiting: WaitingRoom;
   /** Counts what may have woken pods. */
   changes = 0;
+  /** Pods that are tried once more only because they waited so long. */
+  readonly flushed: Set<number> = new Set();
   readonly #pods: PodTable;
   readonly #identities: Identities;
   readonly #limits: QueueLimits;
@@ -66,6 +68,7 @@ export class SchedulingQueue {
   /** A new pod, or one whose gates are gone. */
   add(id: number, event: string, nowMs: number): void {
     const pods = this.#pods;
+    this.flushed.delete(id);
     pods.sinceMs.set(id, nowMs);
     if (pods.firstMs.get(id) === 0) pods.firstMs.set(id, nowMs);
     this.#activate(id, event);
@@ -77,6 +80,7 @@ export class SchedulingQueue {
 
   /** Takes a pod out of whatever queue it is in. */
   remove(id: number): void {
+    this.flushed.delete(id);
     if (this.#pods.place.get(id) === PLACE.unschedulable) this.waiting.removeOther(id);
     this.#move(id, PLACE.none, '');
   }
@@ -84,8 +88,11 @@ export class SchedulingQueue {
   /** The pod to try next, out of all queues; -1 when there is none. */
   pop(): number {
     const active = this.#pop(this.#active, PLACE.active);
+    if (active >= 0) return active;
     // With nothing else to do there is no point in waiting; but errors get their rest.
-    return active >= 0 ? active : this.#pop(this.#backoff, PLACE.backoff);
+    const resting = this.#pop(this.#backoff, PLACE.backoff);
+    if (resting >= 0) this.#incomingBy('PopFromBackoffQ').active++;
+    return resting;
   }
 
   /** Takes those of some pods out that wait or are to be tried, gated ones excepted. */
@@ -103,6 +110,7 @@ export class SchedulingQueue {
   /** A try found no node. */
   reject(id: number, failure: Failure, nowMs: number): void {
     const { isIndexed, rejecters, message } = failure;
+    this.flushed.delete(id);
     const pods = this.#pods;
     pods.rejections.set(id, Math.min(ATTEMPTS_MAX, pods.rejections.get(id) + 1));
     pods.errors.set(id, 0);
@@ -124,6 +132,7 @@ export class SchedulingQueue {
   /** A try failed for reasons that are not the cluster's: wait, then try again. */
   fail(id: number, nowMs: number): void {
     const pods = this.#pods;
+    this.flushed.delete(id);
     pods.errors.set(id, Math.min(ATTEMPTS_MAX, pods.errors.get(id) + 1));
     pods.sinceMs.set(id, nowMs);
     this.#move(id, PLACE.errorBackoff, 'ScheduleAttemptFailure');
@@ -179,6 +188,7 @@ export class SchedulingQueue {
   /** Tries again what has waited too long for an event. */
   flushUnschedulable(nowMs: number): void {
     for (const id of this.waiting.takeOlder(nowMs - this.#limits.unschedulableMs)) {
+      this.flushed.add(id);
       this.#wake(id, 'UnschedulableTimeout', nowMs);
     }
   }
@@ -242,15 +252,19 @@ export class SchedulingQueue {
     if (before !== undefined) this.counts[before]--;
     if (after !== undefined) {
       this.counts[after]++;
-      let incoming = this.incoming.get(event);
-      if (incoming === undefined) {
-        incoming = { active: 0, backoff: 0, unschedulable: 0, gated: 0 };
-        this.incoming.set(event, incoming);
-      }
       // Upstream keeps pods with gates among those that wait, and counts them as such.
-      incoming[after === 'gated' ? 'unschedulable' : after]++;
+      this.#incomingBy(event)[after === 'gated' ? 'unschedulable' : after]++;
     }
     pods.place.set(id, place);
     pods.stamp.add(id, 1);
+  }
+
+  #incomingBy(event: string): QueueCounts {
+    let counts = this.incoming.get(event);
+    if (counts === undefined) {
+      counts = { active: 0, backoff: 0, unschedulable: 0, gated: 0 };
+      this.incoming.set(event, counts);
+    }
+    return counts;
   }
 }
