@@ -90,7 +90,8 @@ export interface Charging {
   readonly charge: Charge;
   /** What `charge` would say, without charging. */
   readonly excess: (write: Admitted) => Status | null;
-  readonly repeats: (request: Request) => boolean;
+  /** Whether the namespace has no quotas. */
+  readonly isIdle: (world: World, namespace: string) => boolean;
 }
 
 export class Admission {
@@ -100,6 +101,7 @@ export class Admission {
   /** By kind of object, operation and subresource. */
   readonly #plans = new WeakMap<Served, Map<Operation, Map<string, Plan>>>();
   #guard: (connection: Connection) => void = () => {};
+  #isCounting = true;
 
   constructor(
     plugins: readonly AdmissionPlugin[],
@@ -121,7 +123,6 @@ export class Admission {
     const { served, call } = request;
     const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
     const plan = this.#planOf({ served, operation, subresource: call.info.subresource });
-    if (plan.isCharged && this.#charging?.repeats(request) !== true) return false;
     return plan.plugins.every(({ repeats }) => repeats?.(request) === true);
   }
 
@@ -215,9 +216,27 @@ export class Admission {
     });
   }
 
+  /** Whether what such a request makes is counted by quotas that there are. */
+  isCharged({ world, served, call }: Request): boolean {
+    const planned = { served, operation: 'CREATE', subresource: call.info.subresource } as const;
+    if (this.#charging === null || !this.#planOf(planned).isCharged) return false;
+    return !this.#charging.isIdle(world, call.info.namespace);
+  }
+
+  /** Runs `work`, which must end in this turn, without counting anything against quotas. */
+  uncharged(work: () => void): void {
+    this.#isCounting = false;
+    try {
+      work();
+    } finally {
+      this.#isCounting = true;
+    }
+  }
+
   /** Counts the write against quotas; comes right before it is stored. */
   charge(write: Admitted, then: Admit): void {
-    if (this.#charging === null || !this.#planOf(write).isCharged) then(null);
+    const isCounting = this.#isCounting && this.#planOf(write).isCharged;
+    if (this.#charging === null || !isCounting) then(null);
     else this.#charging.charge(write, then);
   }
 

@@ -39,7 +39,7 @@ export const resourceQuota: Charging = {
     const charges = judge(write, quotas.of(write.world, write.call.info.namespace));
     return Array.isArray(charges) ? null : charges;
   },
-  repeats: ({ world, call }) => quotas.isEmpty(world, call.info.namespace),
+  isIdle: (world, namespace) => quotas.isEmpty(world, namespace),
 };
 
 /** Kinds that upstream never counted. */

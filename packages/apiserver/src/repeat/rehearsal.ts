@@ -6,6 +6,7 @@ import type { Connection, Exchange, FieldList, UpgradedStream } from '@megaplane
 import { JSON_TYPE } from '../negotiation.ts';
 import type { Row, Storage } from '../storage.ts';
 import type { Edge } from '../world.ts';
+import { isQuotaKey } from './independent-kinds.ts';
 import type { Drawn } from './template.ts';
 
 const SUFFIX_LENGTH = 5;
@@ -86,7 +87,8 @@ export function watched(storage: Storage, edge: Edge, run: Run): { storage: Stor
   return {
     storage: overlaid(storage, {
       put: (key, value, expected, done) => {
-        run.notePut(key, value);
+        // each use of a template is charged by itself
+        if (!isQuotaKey(key)) run.notePut(key, value);
         storage.put(key, value, expected, done);
       },
       delete: (key, expected, done) => {

@@ -397,3 +397,70 @@ test('patches of whole nodes are made from a template, too', () => {
   }
   assert(uses() - before >= 3);
 });
+
+test('each pod made from a template is counted against the quotas of its namespace', () => {
+  const { both, uses } = pair();
+  const quotas = '/api/v1/namespaces/default/resourcequotas';
+  const hard = { pods: '6', 'requests.cpu': '1' };
+  const ask = { resources: { requests: { cpu: '150m' } } };
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const setUsed = (used: object): void => {
+    both('PATCH', `${quotas}/q/status`, { status: { hard, used } }, merge);
+  };
+  for (let index = 0; index < 3; index++) both('POST', PODS, pod(`early-${index}`, ask));
+  assert.equal(uses(), 1);
+  both('POST', quotas, { metadata: { name: 'q' }, spec: { hard } });
+  setUsed({ pods: '0', 'requests.cpu': '100m' });
+  const codes: number[] = [];
+  const usedNow = (): unknown => {
+    const quota = JSON.parse(both('GET', `${quotas}/q`).text) as { status: { used: unknown } };
+    return quota.status.used;
+  };
+  for (let index = 0; index < 8; index++) {
+    codes.push(both('POST', PODS, pod(`web-${index}`, ask)).status);
+  }
+  // the template outlives the quota and its counts, and ends where there is no room
+  assert.deepEqual(codes, [201, 201, 201, 201, 201, 201, 403, 403]);
+  assert.deepEqual(usedNow(), { pods: '6', 'requests.cpu': '1' });
+  assert.equal(uses(), 7);
+  setUsed({ pods: '3', 'requests.cpu': '100m' });
+  // a name that is taken is not counted
+  assert.equal(both('POST', PODS, pod('web-1', ask)).status, 409);
+  assert.equal(both('POST', PODS, pod('web-9', ask)).status, 201);
+  assert.deepEqual(usedNow(), { pods: '4', 'requests.cpu': '250m' });
+  assert.equal(uses(), 8);
+});
+
+test('a template is learned under a quota that has no room for another one', () => {
+  const { both, uses } = pair();
+  const quotas = '/api/v1/namespaces/default/resourcequotas';
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  both('POST', quotas, { metadata: { name: 'q' }, spec: { hard: { pods: '2' } } });
+  const setUsed = (pods: string): void => {
+    const status = { hard: { pods: '2' }, used: { pods } };
+    both('PATCH', `${quotas}/q/status`, { status }, merge);
+  };
+  setUsed('0');
+  const codes = ['a', 'b', 'c'].map((name) => both('POST', PODS, pod(name)).status);
+  assert.deepEqual(codes, [201, 201, 403]);
+  setUsed('1');
+  assert.equal(both('POST', PODS, pod('d')).status, 201);
+  assert.equal(uses(), 1);
+});
+
+test('templates outlive changes of workloads, and not those of accounts', () => {
+  const { both, uses } = pair();
+  const make = (name: string): number => both('POST', PODS, pod(name)).status;
+  const apps = '/apis/apps/v1/namespaces/default';
+  const labels = { app: 'web' };
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+  const spec = { selector: { matchLabels: labels }, template };
+  for (const name of ['a', 'b', 'c']) assert.equal(make(name), 201);
+  assert.equal(uses(), 1);
+  assert.equal(both('POST', `${apps}/replicasets`, { metadata: { name: 'r' }, spec }).status, 201);
+  make('d');
+  assert.equal(uses(), 2);
+  both('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'other' } });
+  make('e');
+  assert.equal(uses(), 2);
+});

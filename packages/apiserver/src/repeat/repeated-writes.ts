@@ -9,26 +9,30 @@
  * are made by filling it in. A template counts only if it gives, byte for byte, what the path
  * gave for the real write.
  *
- * The result depends on other objects too: accounts, classes, limits, policies. Whatever is not
- * written in masses (see BULK) ends all templates when it changes; what plugins of admission say of
- * themselves (`repeats`) decides whether a write may be repeated at all. Everything else (a name
- * that is taken, a revision that is not the stored one, a body of another shape) is left to the
- * ordinary way.
+ * The result depends on other objects too: accounts, classes, limits, policies. Whatever may bear
+ * on it (see `independent-kinds.ts`) ends all templates when it changes; what plugins of admission
+ * say of themselves (`repeats`) decides whether a write may be repeated at all. Everything else (a
+ * name that is taken, a revision that is not the stored one, a body of another shape) is left to
+ * the ordinary way.
  */
+import { assert } from '@megaplane/base/assert';
 import { ownBytes } from '@megaplane/base/bytes';
 import { BodyText } from '@megaplane/machinery/body-text';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { MemberCursor } from '@megaplane/machinery/scan';
-import type { Admission } from '../admission/admission.ts';
+import type { Status } from '@megaplane/machinery/status';
+import type { Admission, Admitted } from '../admission/admission.ts';
 import { Call } from '../call.ts';
-import { isCopied } from '../encoder.ts';
-import { followChanges } from '../follow.ts';
+import { decodeRow, isCopied } from '../encoder.ts';
 import { PROTOBUF_TYPE } from '../negotiation.ts';
 import { encoderOf } from '../representation.ts';
 import { keyOf, type Served } from '../served.ts';
 import { Sink } from '../sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
+import { refusedWrite } from '../writing.ts';
 import { contextText } from './context-text.ts';
+import { followOthers } from './independent-kinds.ts';
 import { QuickBindings } from './quick-bindings.ts';
 import { drawAgain, rehearsed, RehearsedExchange, Run, watched, type Taken } from './rehearsal.ts';
 import { Shape } from './shape.ts';
@@ -58,16 +62,6 @@ const USES_MIN = 8;
 const PATIENCE = 64;
 /** And one whose write was refused, or changed nothing. */
 const PATIENCE_FAILED = 2;
-
-/** Kinds of which a cluster writes many: none of them bears on how another object is written. */
-const BULK: readonly string[] = [
-  '/registry/events/',
-  '/registry/leases/',
-  '/registry/minions/',
-  '/registry/pods/',
-  '/registry/services/endpoints/',
-  '/registry/endpointslices/',
-].toSorted();
 
 /** What may be repeated: subresources by storage and method. */
 const REPEATED: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> = new Map([
@@ -113,6 +107,8 @@ interface Known {
   readonly epoch: number;
   /** null: it cannot be said in a template. */
   readonly made: Made | null;
+  /** An object that was made so, once quotas count such: they count each alike. */
+  example: JsonObject | null;
   uses: number;
 }
 
@@ -180,12 +176,7 @@ export class RepeatedWrites {
     this.#world = world;
     this.#admission = admission;
     this.#bindings = new QuickBindings(world, admission);
-    let from = '/registry/';
-    for (const prefix of [...BULK, '/registry0']) {
-      const range = { start: Buffer.from(from), end: Buffer.from(prefix) };
-      followChanges(world.storage, range, () => this.#epoch++);
-      from = `${prefix.slice(0, -1)}0`;
-    }
+    followOthers(world.storage, () => this.#epoch++);
   }
 
   /**
@@ -285,10 +276,13 @@ export class RepeatedWrites {
     const cut = fillWrite(filled, made, parts, this.#shape, drawn);
     const key = filled.bytes.subarray(0, cut);
     const value = filled.bytes.subarray(cut, filled.length);
+    const charged = parts === null ? this.#charge(call, served, known, key, value) : 'free';
+    if (charged === 'refused') return false;
     let isDone = true;
     storage.put(key, value, parts?.revision ?? EXPECT_ABSENT, (outcome) => {
       if (outcome.kind === 'done') sendStored(call, served, made.code, value, outcome.revision);
-      else isDone = false;
+      else if (charged === 'free') isDone = false;
+      else call.fail(refusedWrite(served, reading.name, outcome));
     });
     // a name that is taken, a store that is full: the ordinary way has the words for it
     if (isDone) {
@@ -296,6 +290,34 @@ export class RepeatedWrites {
       this.uses++;
     }
     return isDone;
+  }
+
+  /** Counts a new object against quotas; what they refuse is for the ordinary way to tell. */
+  #charge(
+    call: Call,
+    served: Served,
+    known: Known,
+    key: Buffer,
+    value: Buffer,
+  ): 'free' | 'charged' | 'refused' {
+    const world = this.#world;
+    if (!this.#admission.isCharged({ world, call, served })) return 'free';
+    // nothing is charged for an object that cannot be made
+    if (world.storage.get(key, row)) return 'refused';
+    known.example ??= exampleOf(served, value);
+    const { example: object } = known;
+    const context = { world, call, served, isDryRun: false };
+    const write: Admitted = {
+      ...context,
+      operation: 'CREATE',
+      subresource: '',
+      object,
+      previous: null,
+    };
+    let verdict: Status | null | undefined;
+    this.#admission.charge(write, (refusal) => (verdict = refusal));
+    assert(verdict !== undefined, 'storage of this process charges at once');
+    return verdict === null ? 'charged' : 'refused';
   }
 
   /** Runs the write, then rehearses it, and keeps the template if it is a true one. */
@@ -321,7 +343,7 @@ export class RepeatedWrites {
           : null;
       // a write that did not come about says nothing of the next one
       if (real === null) this.#seen.set(reading.hash, -PATIENCE_FAILED);
-      else this.#keep(reading.hash, { shape, epoch, made, uses: 0 });
+      else this.#keep(reading.hash, { shape, epoch, made, example: null, uses: 0 });
     } finally {
       this.#isBusy = false;
     }
@@ -357,7 +379,9 @@ export class RepeatedWrites {
         };
     const run = new Run();
     const stage = rehearsed({ storage, nowMs, drawn: MARKERS_DRAWN, stored }, run);
-    this.#world.staged(stage.storage, stage.edge, () => ordinary(rehearsal));
+    this.#world.staged(stage.storage, stage.edge, () => {
+      this.#admission.uncharged(() => ordinary(rehearsal));
+    });
     const { taken } = run;
     if (taken === null || rehearsal.headers().includes('warning')) return null;
     return madeOf(lesson, taken, call.code);
@@ -531,6 +555,13 @@ function joined(parts: Parts, metadata: Buffer, status: Buffer): Buffer {
   length += status.copy(out, length);
   bytes.copy(out, length, statusEnd, end);
   return out;
+}
+
+function exampleOf(served: Served, value: Buffer): JsonObject {
+  row.bytes = ownBytes(value, 0, value.length);
+  row.start = 0;
+  row.end = value.length;
+  return decodeRow(served, row, 0);
 }
 
 /** Answers with an object from its stored bytes. */
