@@ -104,7 +104,9 @@ test('a lease is created, then renewed every quarter of its duration with the la
   run(one, 10);
   const created = one.client.answer(201, lease(17));
   assert.equal(created.method, 'POST');
-  run(one, PERIOD_MS + 20);
+  let passed = 0;
+  for (; one.client.sent.length === 0; passed += 5) run(one, 5);
+  assert.ok(passed <= PERIOD_MS + 20, `${passed}`);
   const renewed = one.client.answer(200, lease(18));
   assert.equal(renewed.method, 'PUT');
   assert.match(renewed.path, /leases\/node-3$/);
@@ -374,6 +376,30 @@ test('addresses of both families and the networks of pods are told as the Node o
   one.see(0, true, { addresses });
   assert.deepEqual(one.kubelets.addressesOf(0), ['fd00::1', '203.0.113.1']);
   assert.deepEqual(one.kubelets.networksOf(0), []);
+});
+
+test('after an outage of the server renewals are spread over the period again', () => {
+  const one = world();
+  for (let id = 0; id < 400; id++) {
+    one.see(id);
+    one.kubelets.adopt(id, 5);
+  }
+  start(one);
+  run(one, PERIOD_MS, 20);
+  while (one.client.sent.length > 0) one.client.answer(200, lease(9));
+  // nothing is answered for two periods, then all in one moment
+  run(one, 2 * PERIOD_MS, 20);
+  while (one.client.sent.length > 0) one.client.answer(200, lease(9));
+  const quarters: number[] = Array.from({ length: 10 }, () => 0);
+  for (let passed = 0; passed < 2.5 * PERIOD_MS; passed += 20) {
+    run(one, 20, 20);
+    for (; one.client.sent.length > 0; one.client.answer(200, lease(9))) {
+      const quarter = Math.floor((4 * passed) / PERIOD_MS);
+      quarters[quarter] = (quarters[quarter] ?? 0) + 1;
+    }
+  }
+  assert.deepEqual(quarters.slice(0, 2), [0, 0]);
+  for (const count of quarters.slice(2)) assert.ok(count > 60 && count < 140, quarters.join(' '));
 });
 
 test("a lease that was another's is renewed when it is due, an overdue one soon, paced", () => {

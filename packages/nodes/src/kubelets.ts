@@ -55,6 +55,8 @@ export const CATCH_UP_FACTOR = 2;
 const STALL_MS = 1000;
 /** Leases that nobody has renewed in time go out within this part of a period, if paces allow. */
 const OVERDUE_SPREAD = 0.25;
+/** What is late by more than this part of a period was kept back by an outage. */
+const OUTAGE = 0.25;
 /** In the column of turns: the lease was somebody else's, its turn is drawn after a renewal. */
 const NO_TURN = -1;
 /** Requests in flight while nodes are registered. */
@@ -386,10 +388,15 @@ export class Kubelets {
     this.#leases.arm(id, dueMs);
   }
 
-  /** A period after the last turn; what was late rests as long as the shortest period. */
+  /**
+   * A period after the last turn; what was late rests as long as the shortest period. After an
+   * outage all are late by much: they get turns anew, or they would renew in step for ever.
+   */
   #planNext(id: number, nowMs: number): void {
     const periodMs = this.#periodMs;
     if (this.#columns.turnMs.get(id) === NO_TURN) return this.#planAnywhere(id, nowMs);
+    const lateMs = nowMs - this.#columns.plannedMs.get(id);
+    if (lateMs > OUTAGE * periodMs) return this.#planAnywhere(id, nowMs + periodMs / 2);
     const soonestMs = nowMs + periodMs * (1 - JITTER_FACTOR);
     const turnMs = Math.max(this.#columns.turnMs.get(id) + periodMs, soonestMs);
     this.#plan(id, turnMs, this.#client.random() * JITTER_FACTOR * periodMs);

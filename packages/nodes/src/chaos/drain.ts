@@ -1,10 +1,11 @@
 /** Empties nodes as `kubectl drain` does, and brings nodes to another version in waves. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { addFault, removeFaults } from './fault-list.ts';
+import { persist, PERSIST_MS } from './persist.ts';
 
 /** Evictions that a budget refuses are tried again so often, as kubectl does. */
 const RETRY_MS = 5000;
@@ -38,7 +39,8 @@ export async function nodesOf(client: Client, labelSelector: string): Promise<re
 /** Whether the cluster has a node that the selector leaves. */
 export async function hasNode(client: Client, labelSelector: string): Promise<boolean> {
   const query = `?limit=1&labelSelector=${encodeURIComponent(labelSelector)}`;
-  const answer = await client.request({ method: 'GET', path: `/api/v1/nodes${query}` });
+  const path = `/api/v1/nodes${query}`;
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
   if (!answer.ok) throw new Error(answer.status.message ?? 'nodes cannot be read');
   return listAt(answer.object, 'items').length > 0;
 }
@@ -67,7 +69,8 @@ async function patchNode(client: Client, name: string, part: string, body: objec
   const path = `/api/v1/nodes/${encodeURIComponent(name)}${part}`;
   const text = JSON.stringify(body);
   const contentType = CONTENT.strategicPatch;
-  const answer = await client.request({ method: 'PATCH', path, contentType, body: text });
+  const request = { method: 'PATCH', path, contentType, body: text } as const;
+  const answer = await persist(client, request, PERSIST_MS);
   if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
 }
 
@@ -102,7 +105,7 @@ async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Pr
 
 async function evictable(client: Client, node: string): Promise<readonly JsonObject[]> {
   const path = `/api/v1/pods?fieldSelector=spec.nodeName%3D${encodeURIComponent(node)}`;
-  const answer = await client.request({ method: 'GET', path });
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
   if (!answer.ok) throw new Error(`node ${node}: ${answer.status.message ?? answer.code}`);
   return listAt(answer.object, 'items').filter((pod): pod is JsonObject => {
     if (!isObject(pod)) return false;
@@ -119,8 +122,8 @@ async function evict(client: Client, pod: JsonObject, log: (text: string) => voi
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
   const path = `/api/v1/namespaces/${namespace}/pods/${name}/eviction`;
   const answer = await client.request({ method: 'POST', path, body });
-  // gone already, or its budget allows none now: both are looked at again
-  if (answer.ok || answer.code === 404) return;
+  // gone already, its budget allows none now, or the server is away: all are looked at again
+  if (answer.ok || answer.code === 404 || answer.code === STATUS_NONE || answer.code >= 500) return;
   if (answer.code !== 429) throw new Error(`${namespace}/${name}: ${answer.status.message ?? ''}`);
   log(`${namespace}/${name}: ${answer.status.message ?? 'cannot be evicted now'}`);
 }
@@ -178,7 +181,7 @@ export async function upgrade(names: readonly string[], options: UpgradeOptions)
 
 async function isCordoned(client: Client, name: string): Promise<boolean> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const answer = await client.request({ method: 'GET', path });
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
   if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
   const { spec } = answer.object;
   return isObject(spec) && spec['unschedulable'] === true;

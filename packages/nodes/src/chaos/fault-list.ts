@@ -1,8 +1,10 @@
 /** Adds and removes faults in the ConfigMap that simulators watch. */
-import type { Client } from '@megaplane/client/client';
+import { STATUS_NONE, type Client } from '@megaplane/client/client';
+import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { FAULTS_KEY, FAULTS_MAX, FAULTS_NAME, FAULTS_NAMESPACE, readFaults } from './fault.ts';
 import type { Fault } from './fault.ts';
+import { persist, PERSIST_MS } from './persist.ts';
 
 const COLLECTION = `/api/v1/namespaces/${FAULTS_NAMESPACE}/configmaps`;
 /** Others may write at the same time; so often it is tried again. */
@@ -52,11 +54,16 @@ async function change(
   next: (faults: readonly Fault[]) => readonly Fault[],
 ): Promise<void> {
   const path = `${COLLECTION}/${FAULTS_NAME}`;
+  let written = '';
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const found = await client.request({ method: 'GET', path });
+    const found = await persist(client, { method: 'GET', path }, PERSIST_MS);
     if (!found.ok && found.code !== 404) throw new Error(found.status.message ?? 'no answer');
+    // the answer to what was written was lost, and it is there
+    if (found.ok && written !== '' && stringAt(found.object, 'data', FAULTS_KEY) === written)
+      return;
     const faults = next(found.ok ? withoutOld(client, readFaults(found.object)) : []);
-    const data = { [FAULTS_KEY]: JSON.stringify(faults) };
+    written = JSON.stringify(faults);
+    const data = { [FAULTS_KEY]: written };
     const fresh: JsonObject = {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -67,7 +74,9 @@ async function change(
       ? await client.request({ method: 'PUT', path, body: { ...found.object, data } })
       : await client.request({ method: 'POST', path: COLLECTION, body: fresh });
     if (answer.ok) return;
-    if (answer.code !== 409) throw new Error(answer.status.message ?? 'the fault list is refused');
+    const isUnknown = answer.code === STATUS_NONE || answer.code === 429 || answer.code >= 500;
+    if (!isUnknown && answer.code !== 409)
+      throw new Error(answer.status.message ?? 'the fault list is refused');
   }
   throw new Error(`the list of faults changed ${TRIES_MAX} times while it was written`);
 }
