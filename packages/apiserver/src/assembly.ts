@@ -6,6 +6,7 @@ import {
   DEFAULT_CHAIN,
   impatient,
   type ChainLink,
+  type ChainLinks,
 } from './access/authorizer-chain.ts';
 import { Impersonation } from './access/impersonation.ts';
 import { rulesOf } from './access/rules-review.ts';
@@ -56,7 +57,7 @@ export interface ServerOptions {
   /** Tokens of other kinds than those of service accounts, in the order in which they are tried. */
   readonly tokenReaders?: (world: World) => readonly TokenReader[];
   /** Who is asked what one may do, in this order; default: the Node authorizer, then RBAC. */
-  readonly authorizers?: readonly ChainLink[];
+  readonly authorizers?: readonly ChainLink[] | ChainLinks;
   readonly plugins?: readonly AdmissionPlugin[];
   /** Reaches webhooks; without it every call of one fails. */
   readonly webhooks?: WebhookCaller;
@@ -110,6 +111,10 @@ function hasShortRenewals({ shortRenewals, storage, tracking }: ServerOptions): 
   return shortRenewals !== false && !storage.isShared && (tracking?.auditor ?? null) === null;
 }
 
+function linksOf({ authorizers = DEFAULT_CHAIN }: ServerOptions): ChainLinks {
+  return typeof authorizers === 'function' ? authorizers : (): typeof authorizers => authorizers;
+}
+
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
 export function createApiServer(options: ServerOptions): ApiServer {
   const { storage, edge } = options;
@@ -117,7 +122,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const facts = options.process ?? UNKNOWN_PROCESS;
   const world = new World(storage, edge);
   const rbac = new Rbac(world);
-  const links = options.authorizers ?? DEFAULT_CHAIN;
+  const links = linksOf(options);
   const nodes = new NodeAuthorizer(world);
   const authorize = authorizerChain(links, rbac.authorize, nodes.authorize);
   defineKinds();
@@ -126,7 +131,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     authorize: impatient(authorize),
     decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
-    listRules: (identity, namespace) => rulesOf(links, rbac, identity, namespace),
+    listRules: (identity, namespace) => rulesOf(links(), rbac, identity, namespace),
     signer,
     reviewToken: tokens.review,
     whyNobody: tokens.whyNobody,

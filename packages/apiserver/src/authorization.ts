@@ -1,4 +1,5 @@
 /** Whether an identity may do what a request asks. */
+import { aggregate } from '@megaplane/machinery/fielderrors';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Identity } from './identity.ts';
 import type { Query } from './query.ts';
@@ -25,6 +26,8 @@ export interface Decision {
   readonly reason: string;
   /** Holds for exactly this question, and says nothing of others that are like it. */
   readonly isNarrow?: boolean;
+  /** What kept an authorizer from deciding; a request that nobody allows fails with it (500). */
+  readonly error?: string;
   /** Denied for good: nobody after this one is asked. */
   readonly isFinal?: boolean;
   /**
@@ -51,16 +54,40 @@ export function authorizeMasters(identity: Identity): Decision {
 export function firstThatAllows(authorizers: readonly Authorizer[]): Authorizer {
   return (identity, attributes) => {
     const reasons: string[] = [];
+    const errors: string[] = [];
     for (const authorize of authorizers) {
       const decision = authorize(identity, attributes);
       if (decision.allowed || decision.pending !== undefined) return decision;
       if (decision.reason !== '') reasons.push(decision.reason);
+      if (decision.error !== undefined) errors.push(decision.error);
       if (decision.isFinal !== true) continue;
-      return { allowed: false, reason: reasons.join(', '), isFinal: true };
+      const { error } = decision;
+      const denied = { allowed: false, reason: reasons.join('\n'), isFinal: true };
+      return error === undefined ? denied : { ...denied, error };
     }
-    return { allowed: false, reason: reasons.join(', ') };
+    const denied = { allowed: false, reason: reasons.join('\n') };
+    return errors.length === 0 ? denied : { ...denied, error: aggregate(errors) };
   };
 }
+
+/** How upstream's metrics call a decision. */
+export function outcomeOf({
+  allowed,
+  error,
+  isFinal,
+}: Decision): 'allowed' | 'denied' | 'no-opinion' | 'error' {
+  if (allowed) return 'allowed';
+  if (error !== undefined) return 'error';
+  return isFinal === true ? 'denied' : 'no-opinion';
+}
+
+/** The text of the 500 that a decision ends with which could not be made. */
+export function failureText(path: string, error: string): string {
+  const text = `Internal Server Error: ${JSON.stringify(path)}: ${error}`;
+  return `${text.replaceAll(/[&<>]/g, (one) => MARKUP[one] ?? one)}\n`;
+}
+
+const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
 /** Times that one question is asked anew before it counts as denied. */
 const ATTEMPTS_MAX = 3;

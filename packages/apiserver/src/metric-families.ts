@@ -227,6 +227,48 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     'histogram',
     '[ALPHA] Authentication duration in seconds broken out by result.',
   ],
+  apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds: [
+    'gauge',
+    '[BETA] Timestamp of the last automatic reload of authorization configuration split by ' +
+      'status and apiserver identity.',
+  ],
+  apiserver_authorization_config_controller_automatic_reloads_total: [
+    'counter',
+    '[BETA] Total number of automatic reloads of authorization configuration split by status ' +
+      'and apiserver identity.',
+  ],
+  apiserver_authorization_config_controller_last_config_info: [
+    'gauge',
+    '[ALPHA] Information about the last applied authorization configuration with hash as label, ' +
+      'split by apiserver identity.',
+  ],
+  apiserver_authorization_match_condition_evaluation_errors_total: [
+    'counter',
+    '[ALPHA] Total number of errors when an authorization webhook encounters a match condition ' +
+      'error split by authorizer type and name.',
+  ],
+  apiserver_authorization_match_condition_evaluation_seconds: [
+    'histogram',
+    '[ALPHA] Authorization match condition evaluation time in seconds, split by authorizer type ' +
+      'and name.',
+  ],
+  apiserver_authorization_match_condition_exclusions_total: [
+    'counter',
+    '[ALPHA] Total number of exclusions when an authorization webhook is skipped because match ' +
+      'conditions exclude it.',
+  ],
+  apiserver_authorization_webhook_duration_seconds: [
+    'histogram',
+    '[ALPHA] Request latency in seconds.',
+  ],
+  apiserver_authorization_webhook_evaluations_fail_open_total: [
+    'counter',
+    '[ALPHA] NoOpinion results due to webhook timeout or error.',
+  ],
+  apiserver_authorization_webhook_evaluations_total: [
+    'counter',
+    '[ALPHA] Round-trips to authorization webhooks.',
+  ],
   authorization_attempts_total: [
     'counter',
     '[ALPHA] Counter of authorization attempts broken down by result. It can ' +

@@ -1,10 +1,11 @@
 /** Virtual kinds that answer a question and are not stored: who am I, what may I or another do. */
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, invalid } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 import type { Listed } from './access/rules-review.ts';
 import { checkNamespace } from './object-meta.ts';
+import { textsOf } from './access/jwt.ts';
 import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { sendMade } from './representation.ts';
@@ -64,7 +65,11 @@ function userInfo({ user, uid, groups, extra }: Identity): JsonObject {
 
 function subjectOf(body: JsonObject): Identity {
   const groups = listAt(body, 'spec', 'groups').filter((one) => typeof one === 'string');
-  const identity = identityOf(stringAt(body, 'spec', 'user'), groups);
+  const given = Object.entries(objectAt(body, 'spec', 'extra') ?? {});
+  const extra = given.map(([key, list]) => [key, textsOf(list)] as const);
+  const uid = stringAt(body, 'spec', 'uid');
+  const user = stringAt(body, 'spec', 'user');
+  const identity = identityOf(user, groups, uid, Object.fromEntries(extra));
   return { ...identity, groups };
 }
 
@@ -78,7 +83,8 @@ function answer(context: SubresourceContext, identity: Identity): void {
   whenDecided(authorize, identity, attributesOf(body), (decision) => {
     const denied = decision.isFinal === true ? { denied: true } : {};
     const reason = decision.reason === '' ? {} : { reason: decision.reason };
-    const status = { allowed: decision.allowed, ...denied, ...reason };
+    const fault = decision.error === undefined ? {} : { evaluationError: decision.error };
+    const status = { allowed: decision.allowed, ...denied, ...reason, ...fault };
     const send = (): void => sendMade(call, 201, { ...body, ...metadata, status });
     // in a later turn nobody holds the answer back for what the decision has seen
     if (isLater) world.whenPublished(world.storage.appliedRevision, send);
@@ -96,29 +102,50 @@ function attributesOf(body: JsonObject): Attributes {
     isResource: resource !== undefined,
     path: stringAt(from, 'path'),
     group: stringAt(from, 'group'),
-    version: stringAt(from, 'version'),
+    version: stringAt(from, 'version') || (resource === undefined ? '' : '*'),
     resource: stringAt(from, 'resource'),
     subresource: stringAt(from, 'subresource'),
     namespace: stringAt(from, 'namespace'),
     name: stringAt(from, 'name'),
-    fieldSelector: selectorText(objectAt(resource, 'fieldSelector')),
-    labelSelector: selectorText(objectAt(resource, 'labelSelector')),
+    fieldSelector: selectorText(objectAt(resource, 'fieldSelector'), fieldText),
+    labelSelector: selectorText(objectAt(resource, 'labelSelector'), labelText),
   };
 }
 
+/** One requirement: its key, its operator, its values. */
+type RequirementText = (key: string, operator: string, values: readonly string[]) => string;
+
 /** A selector as a query has it; requirements that no query can say are left out. */
-function selectorText(selector: JsonObject | undefined): string {
+function selectorText(selector: JsonObject | undefined, told: RequirementText): string {
   const raw = stringAt(selector, 'rawSelector');
   if (selector === undefined || raw !== '') return raw;
-  const texts = listAt(selector, 'requirements').flatMap((requirement) => {
-    const key = stringAt(requirement, 'key');
-    const [value, ...others] = listAt(requirement, 'values');
-    if (typeof value !== 'string' || others.length > 0) return [];
-    const operator = stringAt(requirement, 'operator');
-    if (operator === 'In') return [`${key}=${value}`];
-    return operator === 'NotIn' ? [`${key}!=${value}`] : [];
+  const texts = listAt(selector, 'requirements').map((requirement) => {
+    const values = textsOf(valueAt(requirement, 'values'));
+    return told(stringAt(requirement, 'key'), stringAt(requirement, 'operator'), values);
   });
-  return texts.join(',');
+  return texts.filter((text) => text !== '').join(',');
+}
+
+function fieldText(key: string, operator: string, values: readonly string[]): string {
+  const [value, ...others] = values;
+  if (value === undefined || others.length > 0) return '';
+  if (operator === 'In') return `${key}=${value}`;
+  return operator === 'NotIn' ? `${key}!=${value}` : '';
+}
+
+function labelText(key: string, operator: string, values: readonly string[]): string {
+  switch (operator) {
+    case 'In':
+      return `${key} in (${values.join(',')})`;
+    case 'NotIn':
+      return `${key} notin (${values.join(',')})`;
+    case 'Exists':
+      return key;
+    case 'DoesNotExist':
+      return `!${key}`;
+    default:
+      return '';
+  }
 }
 
 /** Bodies of these are read, and not answered with. */

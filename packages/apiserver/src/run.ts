@@ -120,7 +120,12 @@ async function serve(
 ): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
-  const { server, audit, webhooks } = await makeServer(options, pki, storage, address);
+  const { server, audit, webhooks, stopFollowing } = await makeServer(
+    options,
+    pki,
+    storage,
+    address,
+  );
   const listeners = await openListeners(options, pki, server);
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
@@ -156,6 +161,7 @@ async function serve(
       await pause(delayOf(options));
       timers.stop();
       stopReload();
+      stopFollowing();
       server.drain();
       await Promise.all([
         ...listeners.map((listener) => listener.close(DRAIN_MS)),
@@ -204,6 +210,8 @@ interface Made {
   readonly server: ApiServer;
   readonly audit: AuditService | null;
   readonly webhooks: WebhookPool;
+  /** Files are followed no longer. */
+  readonly stopFollowing: () => void;
 }
 
 /** The server as its flags want it, without a socket. */
@@ -225,16 +233,18 @@ async function makeServer(
     caller: webhooks,
     nowMs: () => Date.now(),
     log: (message: string) => options.log('warn', message),
+    later: (ms: number, work: () => void) => void setTimeout(work, ms),
   };
-  const { links, webhooks: authorizers } = openAuthorizers(options, edge);
+  const authorizers = openAuthorizers(options, edge);
   const { readers, anonymous, frontProxy } = openAuthentication(
     options,
     edge,
     userAuthorities(options, pki),
+    signer.audiences,
   );
   const server = createApiServer({
     storage,
-    authorizers: links,
+    authorizers: authorizers.links,
     edge: {
       nowMs: () => Date.now(),
       below: (n) => randomInt(n),
@@ -269,11 +279,11 @@ async function makeServer(
     ...openAdmission(options),
   });
   server.parts.metrics.addSource((lines) => {
-    for (const webhook of authorizers) webhook.print(lines);
+    authorizers.metrics.print(lines);
     webhooks.requests.print(lines);
   });
   audit?.addTo(server.parts.metrics);
-  return { server, audit, webhooks };
+  return { server, audit, webhooks, stopFollowing: authorizers.stop };
 }
 
 async function openListeners(

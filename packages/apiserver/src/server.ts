@@ -24,6 +24,8 @@ import {
   type Attributes,
   type Authorizer,
   type Decision,
+  failureText,
+  outcomeOf,
 } from './authorization.ts';
 import { Call } from './call.ts';
 import { whenFresh } from './freshness.ts';
@@ -283,8 +285,12 @@ export class ApiServer {
     tookMs: number,
   ): void {
     const { info } = call;
-    const denied = decision.isFinal === true ? 'denied' : 'no-opinion';
-    this.parts.access.countDecision(decision.allowed ? 'allowed' : denied, tookMs);
+    this.parts.access.countDecision(outcomeOf(decision), tookMs);
+    if (!decision.allowed && decision.error !== undefined) {
+      call.annotate('authorization.k8s.io/reason', 'internal error');
+      call.sendText(500, failureText(call.exchange.path, decision.error));
+      return;
+    }
     call.annotate('authorization.k8s.io/decision', decision.allowed ? 'allow' : 'forbid');
     call.annotate('authorization.k8s.io/reason', decision.reason);
     if (!decision.allowed) {

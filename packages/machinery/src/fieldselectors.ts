@@ -131,14 +131,14 @@ export function selectableFields(group: string, kind: string): readonly string[]
 }
 
 /** One term as it was written: which fields there are, the kind says. */
-interface Term {
+export interface FieldTerm {
   readonly field: string;
   readonly isEqual: boolean;
   readonly value: string;
 }
 
-function readTerms(text: string): Parsed<Term[]> {
-  const terms: Term[] = [];
+function readTerms(text: string): Parsed<FieldTerm[]> {
+  const terms: FieldTerm[] = [];
   for (const term of splitTerms(text).sort()) {
     if (term === '') continue;
     const match = /^([^=!]|!(?!=))*?(?=(!=|==|=))/s.exec(term);
@@ -153,6 +153,12 @@ function readTerms(text: string): Parsed<Term[]> {
     terms.push({ field: match[0], isEqual: operator !== '!=', value: value.value });
   }
   return { value: terms };
+}
+
+/** The terms of a `fieldSelector` whatever it is about; none where it cannot be read. */
+export function fieldTerms(text: string): readonly FieldTerm[] {
+  const terms = readTerms(text);
+  return 'error' in terms ? [] : terms.value;
 }
 
 /** What is wrong with a `fieldSelector` whatever it is about; '' where nothing is. */

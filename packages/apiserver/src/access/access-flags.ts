@@ -1,5 +1,6 @@
 // shell: reads configuration files
 /** `--authorization-*`: from flags and files to the authorizers of a server. */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { JsonValue } from '@megaplane/machinery/json-value';
@@ -10,8 +11,10 @@ import {
   type ModeEntry,
   type WebhookEntry,
 } from './authorization-configuration.ts';
-import { DEFAULT_CHAIN, type ChainLink } from './authorizer-chain.ts';
-import { WebhookAuthorizer, type WebhookAuthorizerEdge } from './webhook-authorizer.ts';
+import { DEFAULT_CHAIN, type ChainLink, type ChainLinks } from './authorizer-chain.ts';
+import { AuthorizerMetrics } from './authorizer-metrics.ts';
+import type { ReviewEdge } from './review-client.ts';
+import { WebhookAuthorizer } from './webhook-authorizer.ts';
 import { readWebhookKubeconfig } from './webhook-kubeconfig.ts';
 
 /** Flags as they are given; the names are kube-apiserver's. */
@@ -27,44 +30,103 @@ export interface AuthorizationFlags {
   readonly authorizationWebhookCacheUnauthorizedTtl?: string;
 }
 
+/** The file of a configuration is looked at so often. */
+const LOOK_MS = 1000;
 const AUTHORIZED_MS = 5 * 60_000;
 const UNAUTHORIZED_MS = 30_000;
 /** What kube-apiserver gives a webhook that only flags describe. */
 const TIMEOUT_MS = 30_000;
 
 export interface OpenAuthorizers {
-  readonly links: readonly ChainLink[];
-  readonly webhooks: readonly WebhookAuthorizer[];
+  readonly links: ChainLinks;
+  readonly metrics: AuthorizerMetrics;
+  /** Follows the file of the configuration no longer. */
+  readonly stop: () => void;
 }
 
 /** Throws an Error whose message names the flag. */
 export function openAuthorizers(
   flags: AuthorizationFlags,
-  edge: WebhookAuthorizerEdge,
+  edge: ReviewEdge,
+  lookMs: number = LOOK_MS,
 ): OpenAuthorizers {
-  const entries = entriesOf(flags);
-  if (entries === null) return { links: DEFAULT_CHAIN, webhooks: [] };
-  const webhooks: WebhookAuthorizer[] = [];
-  const links = entries.map(({ mode, webhook }): ChainLink => {
+  const metrics = new AuthorizerMetrics();
+  const { authorizationConfig: file } = flags;
+  if (file === undefined) {
+    const entries = entriesOf(flags);
+    const links = entries === null ? DEFAULT_CHAIN : linksOf(entries, edge, metrics);
+    return { links: () => links, metrics, stop: () => {} };
+  }
+  checkAlone(flags);
+  let text = textOf(file);
+  let links = linksOf(entriesOfFile(file, text), edge, metrics);
+  metrics.setConfiguration(hashOf(text));
+  let fault = '';
+  const look = (): void => {
+    try {
+      const now = textOf(file);
+      if (now === text) return;
+      fault = '';
+      text = now;
+      links = linksOf(entriesOfFile(file, now), edge, metrics);
+      metrics.setConfiguration(hashOf(now));
+      metrics.countReload('success', edge.nowMs());
+      edge.log('--authorization-config: the file has changed and counts from now on');
+    } catch (error) {
+      const message = messageOf(error);
+      if (message === fault) return;
+      fault = message;
+      metrics.countReload('failure', edge.nowMs());
+      edge.log(`${message}; the configuration before goes on`);
+    }
+  };
+  const timer = setInterval(look, lookMs).unref();
+  return { links: () => links, metrics, stop: () => clearInterval(timer) };
+}
+
+function linksOf(
+  entries: readonly ModeEntry[],
+  edge: ReviewEdge,
+  metrics: AuthorizerMetrics,
+): readonly ChainLink[] {
+  return entries.map(({ mode, webhook }): ChainLink => {
     if (mode !== 'Webhook' || webhook === null) return mode === 'Webhook' ? 'AlwaysDeny' : mode;
-    const made = new WebhookAuthorizer({ ...webhook, target: targetOf(webhook) }, edge);
-    webhooks.push(made);
-    return made.authorize;
+    const options = { ...webhook, target: targetOf(webhook) };
+    return new WebhookAuthorizer(options, edge, metrics, () => performance.now()).authorize;
   });
-  return { links, webhooks };
+}
+
+/** As upstream writes it into the metrics. */
+function hashOf(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
 function entriesOf(flags: AuthorizationFlags): ModeEntry[] | null {
-  const { authorizationConfig: file, authorizationMode: modes } = flags;
-  if (file === undefined) return modes === undefined ? null : entriesOfModes(modes, flags);
-  if (modes !== undefined || flags.authorizationWebhookConfigFile !== undefined) {
-    throw new Error(
-      '--authorization-config can not be specified when --authorization-mode or ' +
-        '--authorization-webhook-* flags are defined',
-    );
+  const { authorizationMode: modes } = flags;
+  return modes === undefined ? null : entriesOfModes(modes, flags);
+}
+
+function checkAlone(flags: AuthorizationFlags): void {
+  if (flags.authorizationMode === undefined && flags.authorizationWebhookConfigFile === undefined) {
+    return;
   }
+  throw new Error(
+    '--authorization-config can not be specified when --authorization-mode or ' +
+      '--authorization-webhook-* flags are defined',
+  );
+}
+
+function textOf(file: string): string {
   try {
-    return readAuthorizationConfiguration(parse(readFileSync(file, 'utf8')) as JsonValue);
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`--authorization-config ${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function entriesOfFile(file: string, text: string): ModeEntry[] {
+  try {
+    return readAuthorizationConfiguration(parse(text) as JsonValue);
   } catch (error) {
     throw new Error(`--authorization-config ${file}: ${messageOf(error)}`, { cause: error });
   }
@@ -123,6 +185,7 @@ function entryOfFlags(flags: AuthorizationFlags): WebhookEntry {
 function targetOf({
   name,
   kubeconfigFile,
+  timeoutMs,
 }: WebhookEntry): ReturnType<typeof readWebhookKubeconfig> {
   if (kubeconfigFile === '') {
     throw new Error(
@@ -131,7 +194,7 @@ function targetOf({
   }
   try {
     const read = (path: string): string => readFileSync(path, 'utf8');
-    return readWebhookKubeconfig(parse(read(kubeconfigFile)) as JsonValue, read);
+    return readWebhookKubeconfig(parse(read(kubeconfigFile)) as JsonValue, read, timeoutMs);
   } catch (error) {
     const message = messageOf(error);
     throw new Error(`authorizer ${name}: ${kubeconfigFile}: ${message}`, { cause: error });

@@ -24,12 +24,12 @@ const EXPIRY_BOUNDS_S = [
 const SECONDS = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
 
 type Attempt = 'success' | 'failure' | 'error';
-type Outcome = 'allowed' | 'denied' | 'no-opinion';
+type Outcome = 'allowed' | 'denied' | 'no-opinion' | 'error';
 
 export class AccessMetrics {
   readonly #attempts = { success: 0, failure: 0, error: 0 } satisfies Record<Attempt, number>;
   readonly #users = new Map<string, number>();
-  readonly #decisions = { allowed: 0, denied: 0, 'no-opinion': 0 } satisfies Record<
+  readonly #decisions = { allowed: 0, denied: 0, 'no-opinion': 0, error: 0 } satisfies Record<
     Outcome,
     number
   >;

@@ -17,7 +17,8 @@ import { FrontProxy } from './front-proxy.ts';
 import { PublishedKeys } from './issuer-keys.ts';
 import { SIGNING_ALGORITHMS } from './jwt.ts';
 import { jwtReader, type ClaimRule, type JwtIssuer } from './jwt-authenticator.ts';
-import { webhookReader, type TokenWebhookEdge } from './token-webhook.ts';
+import type { ReviewEdge } from './review-client.ts';
+import { webhookReader } from './token-webhook.ts';
 import { readWebhookKubeconfig } from './webhook-kubeconfig.ts';
 
 /** Flags as they are given; the names are kube-apiserver's. Lists are by commas. */
@@ -67,8 +68,9 @@ export interface OpenAuthentication {
  */
 export function openAuthentication(
   flags: AuthenticationFlags,
-  edge: TokenWebhookEdge,
+  edge: ReviewEdge,
   userAuthorities: readonly string[] = [],
+  audiences: readonly string[] = [],
 ): OpenAuthentication {
   const configuration = configurationOf(flags);
   const { tokenAuthFile } = flags;
@@ -76,7 +78,7 @@ export function openAuthentication(
   const issuers = configuration.issuers.map((issuer) =>
     jwtReader(issuer, new PublishedKeys(issuer, edge.log), edge.nowMs, edge.log),
   );
-  const webhook = webhookOf(flags, edge);
+  const webhook = webhookOf(flags, edge, audiences);
   return {
     anonymous: anonymousOf(flags, configuration),
     frontProxy: frontProxyOf(flags, userAuthorities),
@@ -225,7 +227,11 @@ function certificatesIn(pem: string): string[] {
   return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
-function webhookOf(flags: AuthenticationFlags, edge: TokenWebhookEdge): TokenReader | null {
+function webhookOf(
+  flags: AuthenticationFlags,
+  edge: ReviewEdge,
+  audiences: readonly string[],
+): TokenReader | null {
   const file = flags.authenticationTokenWebhookConfigFile;
   if (file === undefined) return null;
   const version = flags.authenticationTokenWebhookVersion ?? 'v1beta1';
@@ -239,7 +245,7 @@ function webhookOf(flags: AuthenticationFlags, edge: TokenWebhookEdge): TokenRea
   );
   try {
     const target = readWebhookKubeconfig(parse(read(file)) as JsonValue, read);
-    return webhookReader({ target, version, keptMs }, edge);
+    return webhookReader({ target, version, keptMs, audiences }, edge);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`--authentication-token-webhook-config-file ${file}: ${why}`, {

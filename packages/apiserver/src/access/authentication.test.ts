@@ -255,7 +255,7 @@ test('keys are read from the issuer when a token needs them, not for every token
     oidcGroupsClaim: 'groups',
     oidcRequiredClaim: 'team=blue',
   };
-  const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log: () => {} };
+  const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log: () => {}, later: () => {} };
   const { readers } = openAuthentication(flags, edge);
   const model = new AccessModel({ tokenReaders: readers });
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
@@ -276,7 +276,7 @@ test('keys are read from the issuer when a token needs them, not for every token
 });
 
 test('bootstrap tokens are those of secrets that say so, as long as they hold', () => {
-  const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log: () => {} };
+  const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log: () => {}, later: () => {} };
   const { readers } = openAuthentication({ enableBootstrapTokenAuth: true }, edge);
   const model = new AccessModel({ tokenReaders: readers });
   model.ask('POST', '/api/v1/namespaces', { metadata: { name: 'kube-system' } });
@@ -329,8 +329,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]`,
     authenticationTokenWebhookConfigFile: kubeconfig,
     authenticationTokenWebhookVersion: 'v1',
   };
-  const edge = { caller: hook, nowMs: (): number => model.nowMs, log: () => {} };
-  const { readers } = openAuthentication(flags, edge);
+  const edge = { caller: hook, nowMs: (): number => model.nowMs, log: () => {}, later: () => {} };
+  const { readers } = openAuthentication(flags, edge, [], ['here']);
   const model: AccessModel = new AccessModel({ tokenReaders: readers });
   const first = model.ask('GET', '/version', undefined, 'secret');
   assert.equal(first.status, 0);
@@ -339,7 +339,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]`,
     kind: 'TokenReview',
     status: { authenticated: true, user: { username: 'joe', groups: ['g'] } },
   });
-  assert.deepEqual(asked['spec'], { token: 'secret' });
+  assert.deepEqual(asked['spec'], { token: 'secret', audiences: ['here'] });
   assert.equal(first.status, 200);
   assert.equal(model.ask('GET', '/version', undefined, 'secret').status, 200);
   assert.equal(hook.calls.length, 0);
@@ -349,6 +349,23 @@ contexts: [{name: x, context: {cluster: c, user: u}}]`,
   const broken = model.ask('GET', '/version', undefined, 'other');
   hook.fail('connection refused');
   assert.equal(broken.status, 401);
+  const [authenticated, user] = [true, { username: 'joe' }];
+  const answers: readonly [JsonObject, number][] = [
+    [{ authenticated, user, audiences: ['there', 'here'] }, 200],
+    [{ authenticated, user, audiences: ['there'] }, 401],
+    [{ authenticated: 'true', user }, 401],
+    [{ authenticated, user: { username: 'joe', groups: 'system:masters' } }, 401],
+    [{ authenticated, user: { username: 'joe', extra: { a: 'b' } } }, 401],
+  ];
+  for (const [index, [status, code]] of answers.entries()) {
+    const answer = model.ask('GET', '/version', undefined, `token-${index}`);
+    hook.answer({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', status });
+    assert.equal(answer.status, code, JSON.stringify(status));
+  }
+  const foreign = model.ask('GET', '/version', undefined, 'foreign');
+  const status = { authenticated, user };
+  hook.answer({ apiVersion: 'authentication.k8s.io/v1beta1', kind: 'TokenReview', status });
+  assert.equal(foreign.status, 401, 'of another version than was asked in');
 });
 
 test('a request for a token says whose its fields are, and names the account by its uid', () => {
@@ -485,7 +502,7 @@ test('a proxy names users in header fields, and its certificate is nobody by its
 const EC256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
 test('flags that make no sense together are refused with what to do', () => {
-  const edge = { caller: new WebhookModel(), nowMs: () => 0, log: () => {} };
+  const edge = { caller: new WebhookModel(), nowMs: () => 0, log: () => {}, later: () => {} };
   const open = (flags: AuthenticationFlags) => () => openAuthentication(flags, edge);
   assert.throws(open({ oidcIssuerUrl: 'https://x' }), /must be specified together/);
   assert.throws(

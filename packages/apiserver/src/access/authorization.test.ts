@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { parse } from 'yaml';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { identityOf, type Identity } from '../identity.ts';
@@ -22,6 +23,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `;
 
+const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+
 /** A server with a webhook among its authorizers; `modes` may name several. */
 function withWebhook(
   t: { after(work: () => void): void },
@@ -37,6 +40,7 @@ function withWebhook(
     caller: hook,
     nowMs: (): number => model.nowMs,
     log: (message: string) => void told.push(message),
+    later: (_ms: number, work: () => void) => work(),
   };
   const { links } = openAuthorizers(flags(file), edge);
   const readToken = (token: string): Identity | null => PEOPLE.get(token) ?? null;
@@ -108,20 +112,117 @@ test('a webhook that denies outweighs those after it; one without opinion does n
   assert.equal(open.status, 404);
 });
 
-test('a webhook that fails has no opinion, and is left alone for a second', (t) => {
+test('a webhook that fails fails what nobody allows, and is left alone for a second', (t) => {
   const { model, hook, told } = withWebhook(t, modes('Webhook'));
   const first = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
   const same = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
   assert.equal(hook.calls.length, 1, 'the same question is asked once');
   hook.fail('context deadline exceeded');
-  assert.deepEqual([first.status, same.status], [403, 403]);
-  assert.match(told.join(), /authorization webhook default: context deadline exceeded/);
-  assert.equal(model.ask('GET', `${MAPS}/a`, undefined, 'joe').status, 403);
+  assert.deepEqual([first.status, same.status], [500, 500]);
+  assert.equal(
+    first.text,
+    `Internal Server Error: "${MAPS}/a": ` +
+      'Post "https://hook.example:8443/authz?timeout=30s": context deadline exceeded\n',
+  );
+  assert.match(told.join(), /authorization webhook default: Post .*: context deadline exceeded/);
+  assert.equal(model.ask('GET', `${MAPS}/a`, undefined, 'joe').status, 500);
   model.nowMs += 1001;
   const again = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
-  hook.answer({ garbage: true });
-  assert.equal(again.status, 403);
-  assert.match(told.at(-1) ?? '', /its answer is no SubjectAccessReview/);
+  hook.answer(review({ allowed: 'yes' }));
+  assert.equal(again.status, 500);
+  assert.match(
+    again.text,
+    /cannot unmarshal string into Go struct field SubjectAccessReviewStatus.status.allowed of type/,
+  );
+});
+
+test('a webhook is asked again where its failure may pass, and when it says so', (t) => {
+  const { model, hook } = withWebhook(t, modes('Webhook'));
+  const flaky = model.ask('GET', `${MAPS}/a`, undefined, 'joe');
+  for (let times = 0; times < 4; times++) hook.answer({}, 500);
+  hook.answer(review({ allowed: true }));
+  assert.equal(flaky.status, 404, 'the fifth answer counts');
+  const busy = model.ask('GET', `${MAPS}/b`, undefined, 'joe');
+  const body = Buffer.from('');
+  hook.calls.shift()?.answer({ ok: true, status: 503, contentType: '', body, retryAfterS: 1 });
+  hook.answer(review({ allowed: true }));
+  assert.equal(busy.status, 404);
+  const gone = model.ask('GET', `${MAPS}/c`, undefined, 'joe');
+  hook.answer({}, 503);
+  assert.equal(gone.status, 500, 'who does not say when is not asked again');
+  assert.match(gone.text, /the server is currently unable to handle the request/);
+  const both = model.ask('GET', `${MAPS}/d`, undefined, 'joe');
+  hook.answer(review({ allowed: true, denied: true }));
+  assert.match(both.text, /webhook subject access review returned both allow and deny response/);
+});
+
+test('a review says whom it is about and what a list is narrowed to', (t) => {
+  const { model, hook } = withWebhook(t, modes('RBAC,Webhook'));
+  const resourceAttributes = {
+    verb: 'list',
+    resource: 'pods',
+    fieldSelector: { rawSelector: 'spec.nodeName=a,metadata.name!=b' },
+    labelSelector: { requirements: [{ key: 'a', operator: 'In', values: ['c', 'b'] }] },
+  };
+  const spec = { user: 'eve', uid: 'u', groups: ['g'], extra: { Key: ['v'] }, resourceAttributes };
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+  const asked = model.ask('POST', REVIEWS, body, 'joe');
+  hook.answer(review({ allowed: true }));
+  const question = hook.answer(review({ allowed: false }), 404)['spec'];
+  assert.deepEqual(question, {
+    resourceAttributes: {
+      verb: 'list',
+      version: '*',
+      resource: 'pods',
+      fieldSelector: {
+        requirements: [
+          { key: 'metadata.name', operator: 'NotIn', values: ['b'] },
+          { key: 'spec.nodeName', operator: 'In', values: ['a'] },
+        ],
+      },
+      labelSelector: { requirements: [{ key: 'a', operator: 'In', values: ['b', 'c'] }] },
+    },
+    user: 'eve',
+    groups: ['g'],
+    extra: { Key: ['v'] },
+    uid: 'u',
+  });
+  const { status } = JSON.parse(asked.text) as { status: JsonObject };
+  const evaluationError = 'the server could not find the requested resource';
+  assert.deepEqual(status, { allowed: false, evaluationError });
+});
+
+test('a configuration that changes counts at once, one that is wrong does not', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-access-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const file = join(dir, 'config');
+  const of = (type: string): string =>
+    JSON.stringify({
+      apiVersion: 'apiserver.config.k8s.io/v1',
+      kind: 'AuthorizationConfiguration',
+      authorizers: [{ type, name: 'only' }],
+    });
+  writeFileSync(file, of('AlwaysDeny'));
+  const edge = { caller: new WebhookModel(), nowMs: () => 0, log: () => {}, later: () => {} };
+  const { links, metrics, stop } = openAuthorizers({ authorizationConfig: file }, edge, 5);
+  t.after(stop);
+  const print = (): string => {
+    const lines: string[] = [];
+    metrics.print(lines);
+    return lines.join('\n');
+  };
+  const until = async (holds: () => boolean): Promise<void> => {
+    for (let tries = 0; tries < 1000 && !holds(); tries++) await setTimeout(5);
+  };
+  writeFileSync(file, `${of('AlwaysAllow')} `);
+  await until(() => links()[0] === 'AlwaysAllow');
+  assert.deepEqual(links(), ['AlwaysAllow']);
+  writeFileSync(file, of('Sometimes'));
+  await until(() => print().includes('status="failure"'));
+  assert.deepEqual(links(), ['AlwaysAllow']);
+  assert.match(print(), /automatic_reloads_total\{status="success"\} 1/);
+  assert.match(print(), /automatic_reloads_total\{status="failure"\} 1/);
+  assert.match(print(), /last_config_info\{hash="sha256:[0-9a-f]{64}"\} 1/);
 });
 
 test('reviews and impersonation wait for the webhook, too', (t) => {
@@ -170,7 +271,12 @@ test('match conditions decide whether a webhook is asked at all', (t) => {
   const other = model.ask('GET', '/api/v1/namespaces/x/configmaps/a', undefined, 'joe');
   hook.answer(review({ allowed: true }));
   assert.equal(other.status, 404);
-  assert.equal(model.ask('GET', '/metrics', undefined, 'joe').status, 403, 'failed: denied');
+  const failed = model.ask('GET', '/metrics', undefined, 'joe');
+  assert.equal(failed.status, 500);
+  assert.match(
+    failed.text,
+    /cel evaluation error: expression '.*' resulted in error: no such key: resourceAttributes\n$/,
+  );
 });
 
 function configuration(file: string, expressions: readonly string[]): string {
@@ -238,7 +344,12 @@ test('findings in a configuration have their paths and upstream’s words', () =
 
 test('flags that make no sense together are refused with what to do', () => {
   const open = (flags: AuthorizationFlags) => () =>
-    openAuthorizers(flags, { caller: new WebhookModel(), nowMs: () => 0, log: () => {} });
+    openAuthorizers(flags, {
+      caller: new WebhookModel(),
+      nowMs: () => 0,
+      log: () => {},
+      later: () => {},
+    });
   assert.throws(open({ authorizationMode: 'ABAC' }), /"ABAC" is not a valid mode; it is one of/);
   assert.throws(open({ authorizationMode: 'RBAC,RBAC' }), /RBAC is named twice/);
   assert.throws(open({ authorizationMode: 'Webhook' }), /authorization-webhook-config-file/);

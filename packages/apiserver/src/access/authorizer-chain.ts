@@ -18,15 +18,28 @@ export const DEFAULT_CHAIN: readonly ChainLink[] = ['Node', 'RBAC'];
 const ALLOWED = { allowed: true, reason: '' } as const;
 const NEVER = { ...DENIED, reason: 'Everything is forbidden.' } as const;
 
+/** The links that count now; another list takes the place of the one before. */
+export type ChainLinks = () => readonly ChainLink[];
+
+/** A chain that follows its links. */
+export function authorizerChain(links: ChainLinks, rbac: Authorizer, node: Authorizer): Authorizer {
+  let known = links();
+  let chain = chainOf(known, rbac, node);
+  return (identity, attributes) => {
+    const now = links();
+    if (now !== known) {
+      known = now;
+      chain = chainOf(now, rbac, node);
+    }
+    return chain(identity, attributes);
+  };
+}
+
 /**
  * Masters come first, whatever the modes. What this product's own programs may do goes with RBAC:
  * they are known before there is any role.
  */
-export function authorizerChain(
-  links: readonly ChainLink[],
-  rbac: Authorizer,
-  node: Authorizer,
-): Authorizer {
+function chainOf(links: readonly ChainLink[], rbac: Authorizer, node: Authorizer): Authorizer {
   return firstThatAllows([
     authorizeMasters,
     ...links.flatMap((link): Authorizer[] => {

@@ -3,6 +3,12 @@ import { celEnvironment } from '@megaplane/machinery/cel/program';
 import type { Environment } from '@megaplane/machinery/cel/checker';
 import { BOOL, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
 import { objectOf } from '@megaplane/machinery/cel/admission-environment';
+import { fieldTerms } from '@megaplane/machinery/fieldselectors';
+import {
+  parseLabelSelector,
+  type Operator,
+  type Requirement,
+} from '@megaplane/machinery/selectors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Attributes } from '../authorization.ts';
 import type { Identity } from '../identity.ts';
@@ -11,15 +17,18 @@ import type { Identity } from '../identity.ts';
 export function reviewSpec(identity: Identity, what: Attributes): JsonObject {
   const spec: JsonObject = what.isResource
     ? {
-        resourceAttributes: filled({
-          namespace: what.namespace,
-          verb: what.verb,
-          group: what.group,
-          version: what.version,
-          resource: what.resource,
-          subresource: what.subresource,
-          name: what.name,
-        }),
+        resourceAttributes: {
+          ...filled({
+            namespace: what.namespace,
+            verb: what.verb,
+            group: what.group,
+            version: what.version,
+            resource: what.resource,
+            subresource: what.subresource,
+            name: what.name,
+          }),
+          ...selectorsOf(what),
+        },
       }
     : { nonResourceAttributes: filled({ path: what.path, verb: what.verb }) };
   if (identity.user !== '') spec['user'] = identity.user;
@@ -34,7 +43,12 @@ export function reviewSpec(identity: Identity, what: Attributes): JsonObject {
 export function reviewFacts(identity: Identity, what: Attributes): JsonObject {
   const { namespace, verb, group, version, resource, subresource, name, path } = what;
   const about: JsonObject = what.isResource
-    ? { resourceAttributes: { namespace, verb, group, version, resource, subresource, name } }
+    ? {
+        resourceAttributes: {
+          ...{ namespace, verb, group, version, resource, subresource, name },
+          ...selectorsOf(what),
+        },
+      }
     : { nonResourceAttributes: { path, verb } };
   const { user, uid, groups, extra } = identity;
   const lists = Object.entries(extra).map(([key, list]) => [key, [...list]]);
@@ -45,6 +59,38 @@ export function reviewFacts(identity: Identity, what: Attributes): JsonObject {
     groups: [...groups],
     extra: Object.fromEntries(lists) as JsonObject,
   };
+}
+
+/** What lists are narrowed to; a selector that cannot be read narrows nothing. */
+function selectorsOf({ fieldSelector = '', labelSelector = '' }: Attributes): JsonObject {
+  const selectors: JsonObject = {};
+  const fields = fieldTerms(fieldSelector).map(({ field, isEqual, value }): JsonObject => ({
+    key: field,
+    operator: isEqual ? 'In' : 'NotIn',
+    values: [value],
+  }));
+  if (fields.length > 0) selectors['fieldSelector'] = { requirements: fields };
+  const parsed = parseLabelSelector(labelSelector);
+  const labels = 'error' in parsed ? [] : parsed.value.requirements.flatMap(requirementOf);
+  if (labels.length > 0) selectors['labelSelector'] = { requirements: labels };
+  return selectors;
+}
+
+const OPERATORS: Partial<Readonly<Record<Operator, string>>> = {
+  in: 'In',
+  '=': 'In',
+  '==': 'In',
+  notin: 'NotIn',
+  '!=': 'NotIn',
+  exists: 'Exists',
+  '!': 'DoesNotExist',
+};
+
+/** Numbers are compared by no operator of a review: those are left out. */
+function requirementOf({ key, operator, values }: Requirement): JsonObject[] {
+  const named = OPERATORS[operator];
+  if (named === undefined) return [];
+  return [{ key, operator: named, ...(values.length === 0 ? {} : { values: [...values] }) }];
 }
 
 function filled(fields: Readonly<Record<string, string>>): JsonObject {

@@ -1,35 +1,33 @@
 /** Authentication by a webhook: a TokenReview is posted, its answer kept for a while. */
 import { createHash } from 'node:crypto';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
+import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
+import type { WebhookTarget } from '../admission/webhook-call.ts';
 import type { TokenReader } from '../authentication.ts';
 import { identityOf, type Identity } from '../identity.ts';
+import { firstFault, membersFault, plain, unfit, type Check } from '../review-decoding.ts';
 import { AnswerCache, Asking } from './answer-cache.ts';
 import { textsOf } from './jwt.ts';
+import { postReview, type ReviewEdge, type ReviewReply } from './review-client.ts';
 
 /** Answers that are kept. */
 const ANSWERS_MAX = 8192;
 /** After a failure the same token is nobody's for so long. */
 const FAILED_MS = 1000;
-const TIMEOUT_MS = 10_000;
+/** What upstream's client gives a webhook (`rest.Config.Timeout`). */
+const TIMEOUT_MS = 30_000;
 
 export interface TokenWebhookOptions {
   readonly target: WebhookTarget;
   /** Of the TokenReview. */
   readonly version: 'v1' | 'v1beta1';
   readonly keptMs: number;
-}
-
-/** What the edge gives. */
-export interface TokenWebhookEdge {
-  readonly caller: WebhookCaller;
-  readonly nowMs: () => number;
-  readonly log: (message: string) => void;
+  /** Whom tokens have to be for, one of them; the webhook is told. */
+  readonly audiences: readonly string[];
 }
 
 /** Reads tokens by asking the webhook about them. */
-export function webhookReader(options: TokenWebhookOptions, edge: TokenWebhookEdge): TokenReader {
+export function webhookReader(options: TokenWebhookOptions, edge: ReviewEdge): TokenReader {
   const answers = new AnswerCache<Identity | null>(ANSWERS_MAX);
   const asking = new Asking<Identity | null>();
   return (token) => {
@@ -38,12 +36,10 @@ export function webhookReader(options: TokenWebhookOptions, edge: TokenWebhookEd
     const known = answers.get(key, edge.nowMs());
     if (known !== undefined) return known;
     const ask = (done: (identity: Identity | null) => void): void => {
-      const body = Buffer.from(JSON.stringify(reviewOf(token, options.version)));
-      edge.caller.call(options.target, body, TIMEOUT_MS, (response) => {
-        const found = read(response);
-        if (typeof found === 'string') edge.log(`authentication webhook: ${found}`);
-        const identity = typeof found === 'string' ? null : found;
-        const keptMs = typeof found === 'string' ? FAILED_MS : Math.max(1, options.keptMs);
+      post(options, edge, token, (reply) => {
+        if (!reply.ok) edge.log(`authentication webhook: ${reply.why}`);
+        const identity = reply.ok ? found(reply.status, options.audiences) : null;
+        const keptMs = reply.ok ? Math.max(1, options.keptMs) : FAILED_MS;
         answers.set(key, identity, edge.nowMs() + keptMs);
         done(identity);
       });
@@ -52,28 +48,60 @@ export function webhookReader(options: TokenWebhookOptions, edge: TokenWebhookEd
   };
 }
 
-function reviewOf(token: string, version: string): JsonObject {
-  return {
+function post(
+  { target, version, audiences }: TokenWebhookOptions,
+  edge: ReviewEdge,
+  token: string,
+  then: (reply: ReviewReply) => void,
+): void {
+  const spec = audiences.length === 0 ? { token } : { token, audiences: [...audiences] };
+  const review = {
+    target,
+    group: 'authentication.k8s.io',
     kind: 'TokenReview',
-    apiVersion: `authentication.k8s.io/${version}`,
-    metadata: {},
-    spec: { token },
+    version,
+    spec,
     status: { user: {} },
+    checks: checksOf(version),
+    timeoutMs: TIMEOUT_MS,
+  };
+  postReview(edge, review, () => {}, then);
+}
+
+/** Types of a status. */
+function checksOf(version: string): Readonly<Record<string, Check>> {
+  const user: Readonly<Record<string, Check>> = {
+    username: plain('string'),
+    uid: plain('string'),
+    groups: texts('[]string'),
+    extra: (value, path) => {
+      if (!isObject(value)) return unfit(value, `${path} of type map[string]${version}.ExtraValue`);
+      const list = texts(`${version}.ExtraValue`);
+      return firstFault(Object.values(value), (one) => list(one, path));
+    },
+  };
+  return {
+    authenticated: (value, path) =>
+      typeof value === 'boolean' ? '' : unfit(value, `${path} of type bool`),
+    user: (value, path) => membersFault(value, user, 'UserInfo', path, `${version}.UserInfo`),
+    audiences: texts('[]string'),
+    error: plain('string'),
   };
 }
 
-/** Whom the webhook names; null for nobody, a text where it failed. */
-function read(response: WebhookResponse): Identity | null | string {
-  if (!response.ok) return response.why;
-  if (response.status < 200 || response.status > 299) return `it answered ${response.status}`;
-  let value: JsonValue;
-  try {
-    value = JSON.parse(response.body.toString('utf8')) as JsonValue;
-  } catch (error) {
-    return `its answer is no JSON: ${error instanceof Error ? error.message : String(error)}`;
-  }
-  if (stringAt(value, 'kind') !== 'TokenReview') return 'its answer is no TokenReview';
-  const status = objectAt(value, 'status') ?? {};
+const texts = (type: string): Check => {
+  return (value, path) => {
+    if (!Array.isArray(value)) return unfit(value, `${path} of type ${type}`);
+    return firstFault(value, (one) => plain('string')(one, path));
+  };
+};
+
+/** Whom the webhook names, where it is for this server; null for nobody. */
+function found(status: JsonObject, audiences: readonly string[]): Identity | null {
+  const told = textsOf(status['audiences']);
+  // who says nothing of audiences means those that it was asked for
+  const isForUs = told.length === 0 || told.some((one) => audiences.includes(one));
+  if (!isForUs && audiences.length > 0) return null;
   if (status['authenticated'] !== true) return null;
   const user = objectAt(status, 'user') ?? {};
   const extra = Object.entries(objectAt(user, 'extra') ?? {});

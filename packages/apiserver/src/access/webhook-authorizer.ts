@@ -3,13 +3,18 @@
  * conditions decide beforehand whether it is asked at all.
  */
 import { createHash } from 'node:crypto';
+import { CelError } from '@megaplane/machinery/cel/values';
 import { MATCH_CONDITIONS_COST_MAX, type Program } from '@megaplane/machinery/cel/program';
 import { fromJson } from '@megaplane/machinery/cel/json-values';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
+import { aggregate } from '@megaplane/machinery/fielderrors';
+import { stringAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { WebhookTarget } from '../admission/webhook-call.ts';
 import { DENIED, type Authorizer, type Decision } from '../authorization.ts';
+import { plain, unfit, type Check } from '../review-decoding.ts';
 import { AnswerCache, Asking } from './answer-cache.ts';
+import type { AuthorizerMetrics } from './authorizer-metrics.ts';
+import { postReview, type ReviewEdge, type ReviewReply } from './review-client.ts';
 import { REVIEW_TYPE, reviewFacts, reviewSpec } from './review-questions.ts';
 
 /** Answers that one webhook's cache holds. */
@@ -33,29 +38,42 @@ export interface WebhookAuthorizerOptions {
   readonly conditions: readonly Program[];
 }
 
-/** What the edge gives. */
-export interface WebhookAuthorizerEdge {
-  readonly caller: WebhookCaller;
-  readonly nowMs: () => number;
-  readonly log: (message: string) => void;
-}
+const isTold: Check = (value, path) =>
+  typeof value === 'boolean' ? '' : unfit(value, `${path} of type bool`);
+/** Types of a status. */
+const CHECKS: Readonly<Record<string, Check>> = {
+  allowed: isTold,
+  denied: isTold,
+  reason: plain('string'),
+  evaluationError: plain('string'),
+};
+
+const BOTH = 'webhook subject access review returned both allow and deny response';
 
 export class WebhookAuthorizer {
   readonly #options: WebhookAuthorizerOptions;
-  readonly #edge: WebhookAuthorizerEdge;
+  readonly #edge: ReviewEdge;
   readonly #answers = new AnswerCache<Decision>(ANSWERS_MAX);
   readonly #asking = new Asking<Decision>();
-  readonly #results = new Map<string, number>();
+  readonly #metrics: AuthorizerMetrics;
+  readonly #clockMs: () => number;
 
-  constructor(options: WebhookAuthorizerOptions, edge: WebhookAuthorizerEdge) {
+  constructor(
+    options: WebhookAuthorizerOptions,
+    edge: ReviewEdge,
+    metrics: AuthorizerMetrics,
+    clockMs: () => number = edge.nowMs,
+  ) {
     this.#options = options;
     this.#edge = edge;
+    this.#metrics = metrics;
+    this.#clockMs = clockMs;
   }
 
   readonly authorize: Authorizer = (identity, attributes) => {
     const matched = this.#matches(() => reviewFacts(identity, attributes));
     if (matched === 'skip') return DENIED;
-    if (matched === 'failed') return this.#failed();
+    if (matched !== 'match') return this.#failed(matched.error);
     const spec = reviewSpec(identity, attributes);
     const question = JSON.stringify(spec);
     const isLong = question.length > QUESTION_LENGTH_MAX;
@@ -75,38 +93,36 @@ export class WebhookAuthorizer {
   };
 
   /** One that does not hold outweighs any that fail. */
-  #matches(facts: () => JsonObject): 'match' | 'skip' | 'failed' {
-    const { conditions } = this.#options;
+  #matches(facts: () => JsonObject): 'match' | 'skip' | { readonly error: string } {
+    const { conditions, name } = this.#options;
     if (conditions.length === 0) return 'match';
-    const bindings = { request: fromJson(facts(), REVIEW_TYPE) };
-    let left = MATCH_CONDITIONS_COST_MAX;
-    let hasFailed = false;
-    for (const program of conditions) {
-      const { value, cost } = program.evaluate(bindings, left);
-      left -= cost;
-      if (value === false) return 'skip';
-      if (value !== true) hasFailed = true;
-    }
-    return hasFailed ? 'failed' : 'match';
+    const sinceMs = this.#clockMs();
+    const { isExcluded, errors } = evaluate(conditions, facts());
+    const outcome = isExcluded ? 'skip' : errors.length > 0 ? 'failed' : 'match';
+    this.#metrics.countMatch(name, outcome, errors.length, this.#clockMs() - sinceMs);
+    return outcome === 'failed' ? { error: aggregate(errors) } : outcome;
   }
 
-  #failed(): Decision {
-    return this.#options.deniesOnFailure
-      ? { allowed: false, reason: '', isFinal: true }
-      : { allowed: false, reason: '' };
+  #failed(error: string): Decision {
+    const failed = { allowed: false, reason: '', error };
+    return this.#options.deniesOnFailure ? { ...failed, isFinal: true } : failed;
   }
 
   #ask(key: string, spec: JsonObject, isLong: boolean, done: (decision: Decision) => void): void {
-    const { target, version, timeoutMs } = this.#options;
-    const body = JSON.stringify({
+    const { name, target, version, timeoutMs } = this.#options;
+    const review = {
+      target,
+      group: 'authorization.k8s.io',
       kind: 'SubjectAccessReview',
-      apiVersion: `authorization.k8s.io/${version}`,
-      metadata: {},
+      version,
       spec: version === 'v1' ? spec : inBeta(spec),
       status: { allowed: false },
-    });
-    this.#edge.caller.call(target, Buffer.from(body), timeoutMs, (response) => {
-      const { decision, keptMs } = this.#read(response);
+      checks: CHECKS,
+      timeoutMs,
+    };
+    const count = (result: string, ms: number): void => this.#metrics.countCall(name, result, ms);
+    postReview(this.#edge, review, count, (reply) => {
+      const { decision, keptMs } = this.#read(reply);
       // whoever asked looks into the cache next: even what is not kept has to be there once
       const untilMs = this.#edge.nowMs() + (isLong ? FAILED_MS : keptMs);
       this.#answers.set(key, decision, untilMs);
@@ -114,52 +130,44 @@ export class WebhookAuthorizer {
     });
   }
 
-  #read(response: WebhookResponse): { readonly decision: Decision; readonly keptMs: number } {
-    const status = statusOf(response);
-    if (typeof status === 'string') {
-      this.#count(/deadline exceeded/.test(status) ? 'timeout' : 'error');
-      this.#edge.log(`authorization webhook ${this.#options.name}: ${status}`);
-      return { decision: this.#failed(), keptMs: FAILED_MS };
+  #read(reply: ReviewReply): { readonly decision: Decision; readonly keptMs: number } {
+    if (!reply.ok) {
+      const { name, deniesOnFailure } = this.#options;
+      this.#edge.log(`authorization webhook ${name}: ${reply.why}`);
+      if (!deniesOnFailure) this.#metrics.countOpened(name, reply.result);
+      return { decision: this.#failed(reply.why), keptMs: FAILED_MS };
     }
-    this.#count('success');
+    const { status } = reply;
     const { authorizedMs, unauthorizedMs } = this.#options;
     const reason = stringAt(status, 'reason');
     const isDenied = status['denied'] === true;
     const allowed = status['allowed'] === true;
     const keptMs = allowed ? authorizedMs : unauthorizedMs;
-    if (isDenied) return { decision: { allowed: false, reason, isFinal: true }, keptMs };
-    return { decision: { allowed, reason, isNarrow: true }, keptMs };
+    if (!isDenied) return { decision: { allowed, reason, isNarrow: true }, keptMs };
+    const denied = { allowed: false, reason, isFinal: true };
+    return { decision: allowed ? { ...denied, error: BOTH } : denied, keptMs };
   }
+}
 
-  #count(result: string): void {
-    this.#results.set(result, (this.#results.get(result) ?? 0) + 1);
+function evaluate(
+  conditions: readonly Program[],
+  facts: JsonObject,
+): { readonly isExcluded: boolean; readonly errors: readonly string[] } {
+  const bindings = { request: fromJson(facts, REVIEW_TYPE) };
+  let left = MATCH_CONDITIONS_COST_MAX;
+  const errors: string[] = [];
+  for (const program of conditions) {
+    const { value, cost } = program.evaluate(bindings, left);
+    left -= cost;
+    if (value === false) return { isExcluded: true, errors };
+    if (value === true) continue;
+    const why = value instanceof CelError ? value.message : 'no such overload';
+    errors.push(`cel evaluation error: expression '${program.source}' resulted in error: ${why}`);
   }
-
-  /** Calls by their results, under upstream's name. */
-  print(lines: string[]): void {
-    for (const [result, count] of this.#results) {
-      const labels = `name=${JSON.stringify(this.#options.name)},result="${result}"`;
-      lines.push(`apiserver_authorization_webhook_evaluations_total{${labels}} ${count}`);
-    }
-  }
+  return { isExcluded: false, errors };
 }
 
 /** The old version names groups in the singular. */
 function inBeta({ groups, ...rest }: JsonObject): JsonObject {
   return groups === undefined ? rest : { ...rest, group: groups };
-}
-
-function statusOf(response: WebhookResponse): JsonObject | string {
-  if (!response.ok) return response.why;
-  if (response.status < 200 || response.status > 299) return `it answered ${response.status}`;
-  let value: JsonValue;
-  try {
-    value = JSON.parse(response.body.toString('utf8')) as JsonValue;
-  } catch (error) {
-    return `its answer is no JSON: ${error instanceof Error ? error.message : String(error)}`;
-  }
-  if (stringAt(value, 'kind') !== 'SubjectAccessReview') {
-    return 'its answer is no SubjectAccessReview';
-  }
-  return objectAt(value, 'status') ?? {};
 }

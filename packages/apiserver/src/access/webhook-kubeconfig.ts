@@ -6,14 +6,18 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { WebhookTarget } from '../admission/webhook-call.ts';
 
-/** Upstream's client tells how long it waits (`LoadKubeconfig`). */
-const TIMEOUT = 'timeout=30s';
+/** What upstream's client waits for where nothing else is said (`LoadKubeconfig`). */
+const TIMEOUT_MS = 30_000;
 
 /** Reads a file; relative names are of the kubeconfig's folder. Throws like `readFileSync`. */
 export type FileReader = (path: string) => string;
 
 /** Throws an Error that says what is missing. */
-export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): WebhookTarget {
+export function readWebhookKubeconfig(
+  value: JsonValue,
+  readFile: FileReader,
+  timeoutMs: number = TIMEOUT_MS,
+): WebhookTarget {
   if (!isObject(value)) throw new Error('the kubeconfig holds no object');
   const name = stringAt(value, 'current-context');
   const contexts = listAt(value, 'contexts');
@@ -42,7 +46,7 @@ export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): W
     isInsecure: cluster?.['insecure-skip-tls-verify'] === true,
     serverName: own === '' ? host : own,
     authority: url.host,
-    path: `${url.pathname}${url.search === '' ? '?' : `${url.search}&`}${TIMEOUT}`,
+    path: pathOf(url, timeoutMs),
     caBundle: text(cluster, 'certificate-authority'),
     credential: {
       certificate: text(user, 'client-certificate'),
@@ -50,6 +54,15 @@ export function readWebhookKubeconfig(value: JsonValue, readFile: FileReader): W
       token: tokenFile === '' ? stringAt(user, 'token') : readFile(tokenFile).trim(),
     },
   };
+}
+
+function pathOf({ pathname, search }: URL, timeoutMs: number): string {
+  return `${pathname}${search === '' ? '?' : `${search}&`}timeout=${durationOf(timeoutMs)}`;
+}
+
+/** As Go writes durations below a minute; the webhook is told how long it has. */
+function durationOf(ms: number): string {
+  return ms < 1000 ? `${ms}ms` : `${ms / 1000}s`;
 }
 
 /** Upstream's `DefaultServerURL`: what names no scheme is plain, unless it says whom to trust. */

@@ -43,6 +43,8 @@ export type WebhookResponse =
       /** '' where the answer does not tell. */
       readonly contentType: string;
       readonly body: Buffer;
+      /** Seconds of the field of that name; absent without one. */
+      readonly retryAfterS?: number;
     }
   /** `why` in the words of Go's client: `context deadline exceeded`; `isCut`: amid its answer. */
   | { readonly ok: false; readonly why: string; readonly isCut?: boolean };

@@ -176,6 +176,7 @@ class PooledCall implements ResponseSink {
   #length = 0;
   #status = 0;
   #contentType = '';
+  #retryAfter = '';
   #stream: ClientStream | null = null;
   #again: (message: string) => boolean = () => false;
   #isExpired = false;
@@ -206,6 +207,7 @@ class PooledCall implements ResponseSink {
     this.#status = status;
     for (let at = 0; at < fields.length; at += 2) {
       if (fields[at] === 'content-type') this.#contentType = fields[at + 1] ?? '';
+      else if (fields[at] === 'retry-after') this.#retryAfter = fields[at + 1] ?? '';
     }
   }
 
@@ -223,7 +225,10 @@ class PooledCall implements ResponseSink {
     if (this.#isExpired) return;
     if (failure === null) {
       const body = Buffer.concat(this.#chunks);
-      this.#done({ ok: true, status: this.#status, contentType: this.#contentType, body });
+      const [status, contentType] = [this.#status, this.#contentType];
+      const seconds = /^\d+$/.test(this.#retryAfter) ? Number(this.#retryAfter) : undefined;
+      const again = seconds === undefined ? {} : { retryAfterS: seconds };
+      this.#done({ ok: true, status, contentType, body, ...again });
       return;
     }
     if (failure.kind === 'refused' && this.#again(failure.message)) return;
