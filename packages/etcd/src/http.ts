@@ -1,9 +1,10 @@
 /** The plain HTTP paths beside gRPC: health, version, metrics, and the JSON gateway. */
-import { constants, gzipSync } from 'node:zlib';
+import { constants, gzip } from 'node:zlib';
 import type { Exchange, FieldList, Handler } from '@megaplane/wire/exchange';
 import type { Gateway } from './gateway/gateway.ts';
 import type { Health } from './http/health.ts';
 import type { Origins } from './http/origins.ts';
+import type { Scrapes } from './http/scrapes.ts';
 import { ETCD_VERSION } from './maintenance.ts';
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
@@ -12,7 +13,7 @@ const NO_SNIFF = ['x-content-type-options', 'nosniff'];
 
 export interface HttpParts {
   readonly health: Health;
-  readonly metrics: () => string;
+  readonly metrics: Scrapes;
   /** Null on a port for probes and scrapers alone, and where it was turned off. */
   readonly gateway: Gateway | null;
   /** False on a port for probes and scrapers alone. */
@@ -29,15 +30,21 @@ function version(exchange: Exchange, fields: FieldList): void {
   exchange.respond(200, 'application/json', JSON.stringify(body), fields);
 }
 
-/** Compressed where that is asked for, as by Prometheus: a sixteenth, in a millisecond. */
-function scrape(exchange: Exchange, text: string, fields: FieldList): void {
+/** Compressed where that is asked for, as by Prometheus: a sixteenth, on another thread. */
+function scrape(exchange: Exchange, metrics: Scrapes, fields: FieldList): void {
   const asked = exchange.header('accept-encoding') ?? '';
-  if (!/(^|,)\s*gzip\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)/.test(asked)) {
-    exchange.respond(200, METRICS_TYPE, text, fields);
-    return;
-  }
-  const body = gzipSync(text, { level: constants.Z_BEST_SPEED });
-  exchange.respond(200, METRICS_TYPE, body, ['content-encoding', 'gzip', ...fields]);
+  const isCompressed = /(^|,)\s*gzip\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)/.test(asked);
+  metrics.ask((text) => {
+    if (!isCompressed) {
+      exchange.respond(200, METRICS_TYPE, text, fields);
+      return;
+    }
+    gzip(text, { level: constants.Z_BEST_SPEED }, (error, body) => {
+      if (error === null) {
+        exchange.respond(200, METRICS_TYPE, body, ['content-encoding', 'gzip', ...fields]);
+      } else exchange.respond(200, METRICS_TYPE, text, fields);
+    });
+  });
 }
 
 function notFound(exchange: Exchange, fields: FieldList): void {
@@ -130,7 +137,7 @@ export function httpHandler(parts: HttpParts): Handler {
     const isVersion = hasVersion && path === '/version';
     if (!isProbe && !isVersion) notFound(exchange, fields);
     // Prometheus' handler takes any method.
-    else if (path === '/metrics') scrape(exchange, metrics(), fields);
+    else if (path === '/metrics') scrape(exchange, metrics, fields);
     else if (exchange.method !== 'GET') notAllowed(exchange, fields);
     else if (isVersion) version(exchange, fields);
     else {

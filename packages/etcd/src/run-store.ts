@@ -17,6 +17,7 @@ import { Health } from './http/health.ts';
 import { metricsText } from './http/metrics.ts';
 import { Origins } from './http/origins.ts';
 import { processStats } from './http/process-stats.ts';
+import { Scrapes } from './http/scrapes.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
@@ -211,16 +212,16 @@ function probes(
   watches: WatchService,
   methods: ServedMethods,
   context: EtcdContext,
-): { readonly health: Health; readonly metrics: () => string } {
+): { readonly health: Health; readonly metrics: Scrapes } {
   const { alarms } = opened.store;
   const raised = (): readonly string[] => alarms.list().map(({ kind }) => alarmName(kind));
   const health = new Health(opened.store, raised);
   const disk = opened.log?.times ?? null;
   const sources = { context, watches, methods, health, disk, process: processStats };
   let scrapes = 0;
-  const metrics = (): string =>
-    metricsText({ ...sources, authRevision: () => state.revision, scrapes: scrapes++ });
-  return { health, metrics };
+  const authRevision = (): number => state.revision;
+  const begin = () => metricsText({ ...sources, authRevision, scrapes: scrapes++ });
+  return { health, metrics: new Scrapes(begin) };
 }
 
 /** Compacts by the clock; returns how to end it. */

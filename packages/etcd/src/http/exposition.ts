@@ -3,7 +3,8 @@ import type { BoundedHistogram, LatencyHistogram } from '@megaplane/base/histogr
 
 export type Labels = Readonly<Record<string, string>>;
 
-function labelText(labels: Labels, more = ''): string {
+/** The labels of a series in braces; for series that stay, made once. */
+export function labelText(labels: Labels, more: string = ''): string {
   const parts = Object.entries(labels).map(
     ([name, value]) => `${name}="${value.replaceAll(/[\\"\n]/g, escaped)}"`,
   );
@@ -27,9 +28,10 @@ export class Exposition {
   }
 
   /** Series of one family must follow each other. */
-  counter(name: string, help: string, value: number, labels: Labels = {}): void {
+  counter(name: string, help: string, value: number, labels: Labels | string = {}): void {
     this.#open(name, 'counter', help);
-    this.#lines.push(`${name}${labelText(labels)} ${value}`);
+    const text = typeof labels === 'string' ? labels : labelText(labels);
+    this.#lines.push(`${name}${text} ${value}`);
   }
 
   gauge(name: string, help: string, value: number, labels: Labels = {}): void {
