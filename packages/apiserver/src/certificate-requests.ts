@@ -26,7 +26,6 @@ export function defineCertificateRequests(): void {
         const { conditions: _, ...kept } = objectAt(previous, 'status') ?? {};
         const conditions = [...listAt(status, 'conditions')];
         next['status'] = conditions.length === 0 ? kept : { ...kept, conditions };
-        keepConditions(next, previous, ['Failed']);
         stampConditions(next, previous, context);
       },
     },

@@ -1,7 +1,7 @@
 /** Certificate requests (PKCS #10, RFC 2986): who asks for which names, with which key. */
-import { base64Fault } from './base64.ts';
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { derAt, derChildren, isDer, objectIdAt, type DerValue } from '@megaplane/base/der-reader';
+import { nextPemBlock } from './pem.ts';
 
 /** A request whose signature is that of its own key. */
 export interface CertificateRequest {
@@ -50,17 +50,42 @@ const HASHES: Readonly<Record<string, string | null>> = {
 };
 const REQUEST_BYTES_MAX = 100_000;
 
-/** Reads the PEM of a request, or says what is wrong with it. */
+interface ReadRequest {
+  readonly bytes: Buffer;
+  readonly body: DerValue;
+  readonly algorithm: DerValue;
+  readonly signature: DerValue;
+  readonly request: CertificateRequest;
+}
+
+/** Reads the PEM of a request, or says what is wrong with it. Who signed it is not looked at. */
+export function readRequest(pem: string): CertificateRequest | string {
+  const parts = readParts(pem);
+  return typeof parts === 'string' ? parts : parts.request;
+}
+
+/** The same, of a request that has to be signed with its own key. */
 export function parseRequest(pem: string): CertificateRequest | string {
-  const block = /-----BEGIN ([^-]+)-----([^-]+)-----END/.exec(pem);
-  // what is no base64 is no block of PEM
-  const base64 = (block?.[2] ?? '').replaceAll(/\s/g, '');
-  if (block?.[1] !== 'CERTIFICATE REQUEST' || base64Fault(base64) !== -1) {
-    return 'PEM block type must be CERTIFICATE REQUEST';
-  }
-  const bytes = Buffer.from(base64, 'base64');
+  const parts = readParts(pem);
+  return typeof parts === 'string' ? parts : verified(parts);
+}
+
+/** What Go says of bytes that are not one value. */
+function shapeFault(bytes: Buffer): string {
+  if (bytes.length === 0) return 'asn1: syntax error: sequence truncated';
+  if (bytes.length === 1) return 'asn1: syntax error: truncated tag or length';
+  const top = derAt(bytes, 0, Infinity);
+  if (top !== undefined && top.end > bytes.length) return 'asn1: syntax error: data truncated';
+  if (top !== undefined && top.end < bytes.length) return 'asn1: syntax error: trailing data';
+  return 'the request is no DER';
+}
+
+function readParts(pem: string): ReadRequest | string {
+  const block = nextPemBlock(pem);
+  if (block?.type !== 'CERTIFICATE REQUEST') return 'PEM block type must be CERTIFICATE REQUEST';
+  const { bytes } = block;
   if (bytes.length > REQUEST_BYTES_MAX) return `the request is over ${REQUEST_BYTES_MAX} bytes`;
-  if (!isDer(bytes)) return 'the request is no DER';
+  if (!isDer(bytes)) return shapeFault(bytes);
   const top = derAt(bytes, 0, bytes.length);
   const parts = top?.tag === 0x30 ? childrenOf(bytes, top) : [];
   const [body, algorithm, signature] = parts;
@@ -69,8 +94,12 @@ export function parseRequest(pem: string): CertificateRequest | string {
     return 'the request has not the parts of a certificate request';
   }
   if (bytes[signature.start] !== 0) return 'the signature of the request is no row of bytes';
-  const parsed = parseBody(bytes, body);
-  if (typeof parsed === 'string') return parsed;
+  const request = parseBody(bytes, body);
+  return typeof request === 'string' ? request : { bytes, body, algorithm, signature, request };
+}
+
+function verified(parts: ReadRequest): CertificateRequest | string {
+  const { bytes, body, algorithm, signature, request } = parts;
   const [name] = childrenOf(bytes, algorithm);
   const oid = name === undefined ? '' : objectIdAt(bytes, name);
   const hash = HASHES[oid];
@@ -79,7 +108,7 @@ export function parseRequest(pem: string): CertificateRequest | string {
   // The first byte of a bit string counts its unused bits.
   const own = bytes.subarray(signature.start + 1, signature.end);
   try {
-    if (verify(hash, signed, parsed.key, own)) return parsed;
+    if (verify(hash, signed, request.key, own)) return request;
   } catch {
     return 'the signature of the request is not of the kind of its key';
   }

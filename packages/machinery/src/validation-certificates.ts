@@ -1,6 +1,9 @@
 /** Certificate signing requests (`certificates.k8s.io`). */
 
-import { parseRequest } from './certificate-request.ts';
+import { X509Certificate } from 'node:crypto';
+import { derAt } from '@megaplane/base/der-reader';
+import { readRequest } from './certificate-request.ts';
+import { pemBlocks } from './pem.ts';
 import {
   duplicate,
   forbiddenField,
@@ -72,7 +75,7 @@ function checkRequest(found: Findings, request: JsonObject): void {
   const spec = objectAt(request, 'spec') ?? {};
   const encoded = stringAt(spec, 'request');
   const bytes = Buffer.from(encoded, 'base64');
-  const parsed = parseRequest(bytes.toString('latin1'));
+  const parsed = readRequest(bytes.toString('latin1'));
   if (typeof parsed === 'string') {
     const isAbsent = spec['request'] === undefined || spec['request'] === null;
     const shown = isAbsent ? null : printed(JSON.stringify(encoded));
@@ -125,16 +128,33 @@ function checkStatus(found: Findings, request: JsonObject): void {
   found.push(invalidValue('status.certificate', '<certificate data>', wrong));
 }
 
+/** One certificate after another. */
+function isCertificates(bytes: Buffer): boolean {
+  for (let at = 0; at < bytes.length;) {
+    const value = derAt(bytes, at, bytes.length);
+    if (value === undefined) return false;
+    try {
+      void new X509Certificate(bytes.subarray(at, value.end));
+    } catch {
+      return false;
+    }
+    at = value.end;
+  }
+  return true;
+}
+
 /** What is wrong with the certificates of an answer, or ''. */
 function certificateFault(encoded: string): string {
   if (encoded === '') return '';
   const pem = Buffer.from(encoded, 'base64').toString('latin1');
-  const blocks = [...pem.matchAll(/-----BEGIN ([^-]+)-----\s([\s\S]*?)-----END \1-----/g)];
-  for (const [, type = '', body = ''] of blocks) {
+  const blocks = pemBlocks(pem);
+  for (const { type, hasHeaders, bytes } of blocks) {
     if (type !== CERTIFICATE) {
       return `only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(type)}`;
     }
-    if (body.includes(':')) return 'no PEM block headers are permitted';
+    if (hasHeaders) return 'no PEM block headers are permitted';
+    if (bytes.length === 0) return 'found CERTIFICATE PEM block containing 0 certificates';
+    if (!isCertificates(bytes)) return 'x509: malformed certificate';
   }
   return blocks.length === 0 ? 'must contain at least one CERTIFICATE PEM block' : '';
 }

@@ -1,5 +1,5 @@
 /** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
-import { parseRequest } from '@megaplane/machinery/certificate-request';
+import { readRequest } from '@megaplane/machinery/certificate-request';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { CONTROLLERS_GROUP } from '../component-grants.ts';
 import { MASTERS_GROUP } from '../identity.ts';
@@ -72,7 +72,7 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
   validate: (write) => {
     const spec = objectAt(write.object ?? {}, 'spec') ?? {};
     if (stringAt(spec, 'signerName') !== CLIENT_SIGNER) return null;
-    const request = parseRequest(
+    const request = readRequest(
       Buffer.from(stringAt(spec, 'request'), 'base64').toString('latin1'),
     );
     if (typeof request === 'string') return refuse(write, `failed to parse CSR: ${request}`);

@@ -1,7 +1,7 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { parseRequest } from '@megaplane/machinery/certificate-request';
+import { readRequest } from '@megaplane/machinery/certificate-request';
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import { goDiff } from '@megaplane/machinery/go-form';
 import { quoted } from '@megaplane/machinery/quoting';
@@ -355,7 +355,7 @@ function restrictRequest(write: Admitted, node: string): Status | null {
   const spec = objectAt(write.object ?? {}, 'spec') ?? {};
   if (!KUBELET_SIGNERS.has(stringAt(spec, 'signerName'))) return null;
   const pem = Buffer.from(stringAt(spec, 'request'), 'base64').toString('latin1');
-  const request = parseRequest(pem);
+  const request = readRequest(pem);
   if (typeof request === 'string') return refuse(write, `unable to parse csr: ${request}`);
   const name = `system:node:${node}`;
   if (request.commonName === name) return null;

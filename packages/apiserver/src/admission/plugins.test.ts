@@ -437,3 +437,34 @@ test('conditions of certificate requests change by their own subresources', () =
   assert.equal(put('status', 'Approved', { reason: 'y', status: 'False' }), 'x');
   assert.equal(put('status', 'Failed'), `${no} remove a condition of type "Approved"`);
 });
+
+test('requests for certificates and what is answered are PEM as Go reads it', () => {
+  const model = admittingModel();
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  const pem = newRequest({ commonName: 'u' });
+  const ask = (text: string): string => {
+    const request = Buffer.from(text).toString('base64');
+    const spec = { request, signerName: 'a.b/c', usages: ['client auth'] };
+    const answer = model.ask('POST', path, { metadata: { name: 'r' }, spec });
+    return answer.status === 201 ? 'done' : messageOf(answer).replace(/^.*": /, '');
+  };
+  const base64 = pem.split('\n').slice(1, -2).join('');
+  assert.equal(
+    ask(pem.replace(`${pem.split('\n')[2]}\n`, '')),
+    'asn1: syntax error: data truncated',
+  );
+  // whose key signed it is asked by those that sign
+  const signed = Buffer.from(base64, 'base64');
+  signed[signed.length - 1] = (signed.at(-1) ?? 0) ^ 1;
+  const changed = `${signed.toString('base64')}\n-----END CERTIFICATE REQUEST-----`;
+  assert.equal(ask(`-----BEGIN CERTIFICATE REQUEST-----\nA: b\n\n${changed}`), 'done');
+  const certify = (text: string): string => {
+    const certificate = Buffer.from(text).toString('base64');
+    const answer = model.ask('PATCH', `${path}/r/status`, { status: { certificate } });
+    return messageOf(answer).replace(/^.*": /, '');
+  };
+  const block = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+  assert.equal(certify(block), 'x509: malformed certificate');
+  const none = 'must contain at least one CERTIFICATE PEM block';
+  assert.equal(certify(block.replace('AAAA', 'AAA')), none);
+});

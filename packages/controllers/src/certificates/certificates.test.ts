@@ -72,7 +72,7 @@ test('cut, changed and foreign requests are refused in words', () => {
   const pem = newRequest(KUBELET);
   const bytes = Buffer.from(pem.split('\n').slice(1, -2).join(''), 'base64');
   const shown = (der: Uint8Array): string =>
-    `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(der).toString('base64')}\n-----END`;
+    `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(der).toString('base64')}\n-----END CERTIFICATE REQUEST-----`;
   assert.equal(parseRequest('hello'), 'PEM block type must be CERTIFICATE REQUEST');
   assert.equal(typeof parseRequest(shown(bytes)), 'object');
   for (let at = 0; at < bytes.length; at++) {
