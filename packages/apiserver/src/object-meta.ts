@@ -2,7 +2,7 @@
  * Who owns what in an object's metadata: what the server sets at create, what an update may not
  * change, and the order in which the fields are stored.
  */
-import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { badRequest, unclassified, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
@@ -158,28 +158,25 @@ export function isDeleting(object: JsonObject): boolean {
 }
 
 /**
- * Drops owner references that name a uid a second time. Returns the text of the warning that this
- * deserves, or ''.
+ * Drops owner references that stand there a second time. Returns the text of the warning that this
+ * deserves, or ''; it says whether the request had them, or admission left them there.
  */
-export function dedupeOwners(metadata: JsonObject): string {
+export function dedupeOwners(object: JsonObject, isAdmitted: boolean): string {
+  const metadata = objectAt(object, 'metadata') ?? {};
   const owners = metadata['ownerReferences'];
-  if (!Array.isArray(owners)) return '';
-  const seen = new Set<string>();
-  const doubled = new Set<string>();
-  const kept = owners.filter((owner) => {
-    const uid = stringAt(owner, 'uid');
-    if (uid === '' || !seen.has(uid)) {
-      seen.add(uid);
-      return true;
-    }
-    doubled.add(uid);
-    return false;
-  });
-  if (doubled.size === 0) return '';
-  metadata['ownerReferences'] = kept;
+  if (!Array.isArray(owners) || owners.length < 2) return '';
+  const doubled: string[] = [];
+  const kept: JsonValue[] = [];
+  for (const owner of owners) {
+    if (kept.some((other) => equals(other, owner))) doubled.push(stringAt(owner, 'uid'));
+    else kept.push(owner);
+  }
+  if (doubled.length === 0) return '';
+  object['metadata'] = { ...metadata, ownerReferences: kept };
+  const when = isAdmitted ? ' after mutating admission happens' : '';
   return (
-    '.metadata.ownerReferences contains duplicate entries; API server dedups owner references in ' +
-    '1.20+, and may reject such requests as early as 1.24; please fix your requests; ' +
-    `duplicate UID(s) observed: ${[...doubled].join(', ')}`
+    `.metadata.ownerReferences contains duplicate entries${when}; API server dedups owner ` +
+    'references in 1.20+, and may reject such requests as early as 1.24; ' +
+    `please fix your requests; duplicate UID(s) observed: ${doubled.join(', ')}`
   );
 }

@@ -36,6 +36,7 @@ import {
   sendWritten,
   type StoredObject,
   type WriteContext,
+  warnOfOwners,
 } from './writing.ts';
 
 /** Tries of an update that names no revision, when others write in between. */
@@ -248,7 +249,7 @@ function checkRevision(
 
 function nextObject(
   context: WriteContext,
-  { subresource }: Update,
+  { subresource, isPut }: Update,
   sent: JsonObject,
   previous: JsonObject,
   done: (next: Result<JsonObject>) => void,
@@ -268,6 +269,7 @@ function nextObject(
     if (served.custom?.formedSince === Infinity) next = unshared(next);
     next = withDefaults(served, next);
   }
+  if (isPut) warnOfOwners(context.call, next, false);
   trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
   // what is not taken over is owned all the same, but for status
   behaviour.keepRest?.[subresource]?.(next, previous, context);
@@ -312,6 +314,7 @@ function admitNext(
       return;
     }
     if (isReplaced(next, metadata)) keepParts(context, subresource, next, previous, metadata);
+    warnOfOwners(context.call, next, true);
     prepareNext(context, subresource, next, previous);
     const { preflight, preflightStatus } = behaviourOf(served);
     const early =

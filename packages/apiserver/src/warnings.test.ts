@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { admittingModel } from './admission/admitting.sim.ts';
 import { fittingWarnings } from './call.ts';
 
 test('warnings that are too many together are cut, and those beyond are dropped', () => {
@@ -14,4 +15,24 @@ test('warnings that are too many together are cut, and those beyond are dropped'
 test('warnings are counted and cut by characters, however many bytes those have', () => {
   const wide = ['😀'.repeat(2000), '😀'.repeat(2000)];
   assert.deepEqual(fittingWarnings(wide), wide);
+});
+
+test('owners that are told twice are kept once, and whoever sent them hears of it', () => {
+  const model = admittingModel();
+  const maps = '/api/v1/namespaces/n/configmaps';
+  const owner = { apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'u' };
+  const other = { ...owner, name: 'y' };
+  const ownerReferences = [owner, owner, other];
+  const warned = (method: string, path: string, body: object): string => {
+    const answer = model.ask(method, path, body);
+    const { metadata } = JSON.parse(answer.text) as { metadata: { ownerReferences: object[] } };
+    assert.deepEqual(metadata.ownerReferences, [owner, other]);
+    return /entries(.*?);.*observed: (\w+)/.exec(answer.headers.join(' '))?.slice(1).join() ?? '';
+  };
+  assert.equal(warned('POST', maps, { metadata: { name: 'm', ownerReferences } }), ',u');
+  assert.equal(warned('PUT', `${maps}/m`, { metadata: { name: 'm', ownerReferences } }), ',u');
+  assert.equal(
+    warned('PATCH', `${maps}/m`, { metadata: { ownerReferences } }),
+    ' after mutating admission happens,u',
+  );
 });

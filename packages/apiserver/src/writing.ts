@@ -234,6 +234,12 @@ interface Prepared {
   readonly write: Admitted;
 }
 
+/** Owners that are told twice are kept once, before and after others may add to them. */
+export function warnOfOwners(call: Call, object: JsonObject, isAdmitted: boolean): void {
+  const warning = dedupeOwners(object, isAdmitted);
+  if (warning !== '') call.warn(warning);
+}
+
 /** Everything between the decoded body and the write of a new object. */
 function prepareNew(
   context: WriteContext,
@@ -251,9 +257,8 @@ function prepareNew(
     nowMs: call.nowMs,
     counted: served.counted,
   });
-  const warning = dedupeOwners(named);
-  if (warning !== '') call.warn(warning);
   let object = assemble(sent, named);
+  warnOfOwners(call, object, false);
   if (served.hasStatus && behaviour.keepsStatusAtCreate !== true) startStatus(served, object);
   behaviour.startCreate?.(object, context);
   object = withDefaults(served, object);
@@ -269,6 +274,7 @@ function prepareNew(
     }
     const startsStatus = served.hasStatus && behaviour.keepsStatusAtCreate !== true;
     if (startsStatus && isReplaced(object, metadata)) keepField(object, 'status', status);
+    warnOfOwners(call, object, true);
     if (isGenerated) nameObject(object, world, behaviour);
     dropGatedPodFields(served, object, null);
     behaviour.prepareCreate?.(object, context);

@@ -68,11 +68,14 @@ test('a certificate ends with its authority, and a short one lives its whole tim
   );
 });
 
+function pemOf(base64: string): string {
+  return `-----BEGIN CERTIFICATE REQUEST-----\n${base64}\n-----END CERTIFICATE REQUEST-----`;
+}
+
 test('cut, changed and foreign requests are refused in words', () => {
   const pem = newRequest(KUBELET);
   const bytes = Buffer.from(pem.split('\n').slice(1, -2).join(''), 'base64');
-  const shown = (der: Uint8Array): string =>
-    `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(der).toString('base64')}\n-----END CERTIFICATE REQUEST-----`;
+  const shown = (der: Uint8Array): string => pemOf(Buffer.from(der).toString('base64'));
   assert.equal(parseRequest('hello'), 'PEM block type must be CERTIFICATE REQUEST');
   assert.equal(typeof parseRequest(shown(bytes)), 'object');
   for (let at = 0; at < bytes.length; at++) {
