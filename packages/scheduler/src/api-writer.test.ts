@@ -182,6 +182,9 @@ test('a victim is told why before it is deleted', () => {
   assert.match(client.sent[1]?.body ?? '', /PreemptionByScheduler/);
   client.sent[1]?.answer(200);
   assert.equal(client.sent[2]?.line, 'DELETE /api/v1/namespaces/default/pods/p0');
+  // Not another pod of its name.
+  assert.match(client.sent[1]?.body ?? '', /^\{"metadata":\{"uid":"/);
+  assert.match(client.sent[2]?.body ?? '', /"preconditions":\{"uid":"/);
   // Chosen again before the watch shows that it leaves, it hears of it once.
   const again = { ...failure, message: 'again' };
   writer.report(1, again, []);

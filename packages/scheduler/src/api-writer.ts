@@ -333,14 +333,24 @@ export class ApiWriter {
     this.#evicted.set(victim, tag);
     const key = keyOf(victim);
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(preemptor));
+    const observedGeneration = core.pods.specGeneration.get(victim);
     const condition = {
       type: 'DisruptionTarget',
       status: 'True',
       reason: 'PreemptionByScheduler',
       message: `${schedulerName}: preempting to accommodate a higher priority pod`,
       lastTransitionTime: timeText(client.timers.wallMs()),
+      ...(observedGeneration > 0 ? { observedGeneration } : {}),
     };
-    const body = JSON.stringify({ status: { conditions: [condition] } });
+    // Another pod may have come by the same name: it is not to go.
+    const uid = uidText(core.pods, victim);
+    const who = uid === '' ? {} : { uid };
+    const body = JSON.stringify({ metadata: who, status: { conditions: [condition] } });
+    const options = JSON.stringify({
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      preconditions: who,
+    });
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
     const event = { type: 'Normal', reason: 'Preempted', action: 'Preempting', note } as const;
     this.#event(victim, event, preemptor);
@@ -348,16 +358,19 @@ export class ApiWriter {
       if (this.#evicted.get(victim) === tag) this.#evicted.delete(victim);
     };
     const deleted: SendDone = (code, bytes, start, end) => {
-      if ((code >= 200 && code < 300) || code === 404) return;
+      if ((code >= 200 && code < 300) || isGone(code)) return;
       mayComeAgain();
       const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
       log('warn', `eviction of ${key}: ${failureText(code, text)}`);
     };
     const remove = (): void => {
-      if (!client.send('DELETE', podPath(key), CONTENT.json, null, deleted)) mayComeAgain();
+      if (!client.send('DELETE', podPath(key), CONTENT.json, options, deleted)) mayComeAgain();
+    };
+    const told: SendDone = (code) => {
+      if (!isGone(code)) remove();
     };
     const path = `${podPath(key)}/status`;
-    if (!client.send('PATCH', path, CONTENT.strategicPatch, body, remove)) remove();
+    if (!client.send('PATCH', path, CONTENT.strategicPatch, body, told)) remove();
   }
 
   /** `preemptor`: on whose account the pod is told of; its scheduler tells then. */
@@ -383,6 +396,11 @@ export class ApiWriter {
       ...(version === 0 ? {} : { resourceVersion: String(version) }),
     };
   }
+}
+
+/** The pod that was meant is not there any more. */
+function isGone(code: number): boolean {
+  return code === 404 || code === 409;
 }
 
 /** As upstream's plugin that binds words it. */

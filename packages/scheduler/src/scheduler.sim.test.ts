@@ -179,14 +179,25 @@ class World {
     if (pod === undefined) return { code: 404, text: '{"message":"not found"}' };
     if (method === 'GET') return { code: 200, text: JSON.stringify(pod) };
     if (sub === 'binding') return this.#bind(key, pod, JSON.parse(body) as Binding);
-    if (method === 'DELETE') this.#evict(key, pod);
-    if (method === 'PATCH') this.#patchStatus(key, pod, JSON.parse(body) as StatusPatch);
+    if (method === 'DELETE') return this.#delete(key, pod, body);
+    if (method === 'PATCH') return this.#patchStatus(key, pod, JSON.parse(body) as StatusPatch);
     return { code: 200, text: '{}' };
   }
 
   #serveGroup(name: string, method: string, body: string): Answer {
     if (method === 'PUT') this.#setGroup(name, JSON.parse(body) as PodGroupObject);
     return { code: 200, text: JSON.stringify(this.groups.get(name)) };
+  }
+
+  #delete(key: string, pod: PodObject, body: string): Answer {
+    const { preconditions = {} } = body === '' ? {} : (JSON.parse(body) as DeleteOptions);
+    const { uid = '' } = preconditions;
+    if (uid !== '' && uid !== pod.metadata.uid) return { code: 409, text: '{"message":"uid"}' };
+    // It may have come by the name of one that ran.
+    const isOther = uid === '' && (pod.spec.nodeName ?? '') === '';
+    if (isOther) this.faults.push(`${key} is evicted from nowhere`);
+    this.#evict(key, pod);
+    return { code: 200, text: '{}' };
   }
 
   /** A victim takes its time. Somebody more important must be waiting for its room. */
@@ -206,7 +217,9 @@ class World {
     });
   }
 
-  #patchStatus(key: string, pod: PodObject, { status }: StatusPatch): void {
+  #patchStatus(key: string, pod: PodObject, { metadata, status }: StatusPatch): Answer {
+    const { uid = pod.metadata.uid } = metadata ?? {};
+    if (uid !== pod.metadata.uid) return { code: 409, text: '{"message":"uid"}' };
     const { nominatedNodeName, conditions = [] } = status;
     const told = new Set(conditions.map(({ type }) => type));
     const others = (pod.status?.conditions ?? []).filter(({ type }) => !told.has(type));
@@ -215,6 +228,7 @@ class World {
     const named = nominated === undefined ? {} : { nominatedNodeName: nominated };
     const all = { ...rest, ...named, conditions: [...others, ...conditions] };
     this.setPod(key, { ...pod, status: all });
+    return { code: 200, text: '{}' };
   }
 
   #bind(key: string, pod: PodObject, { metadata, target }: Binding): Answer {
@@ -231,10 +245,15 @@ class World {
 }
 
 interface StatusPatch {
+  readonly metadata?: { readonly uid?: string };
   readonly status: {
     readonly nominatedNodeName?: string | null;
     readonly conditions?: NonNullable<NonNullable<PodObject['status']>['conditions']>;
   };
+}
+
+interface DeleteOptions {
+  readonly preconditions?: { readonly uid?: string };
 }
 
 interface Binding {
