@@ -93,7 +93,7 @@ test('codes, broken answers, silence and closed doors are told in words', async 
   assert.equal(await text('half'), 'unexpected EOF');
   assert.equal(await text('whole'), 'an answer');
   const body = '(Client.Timeout or context cancellation while reading body)';
-  assert.equal(await text('slow', '50ms'), `context deadline exceeded ${body}`);
+  assert.equal(await text('slow', '1s'), `context deadline exceeded ${body}`);
   const where = url.slice('http://'.length);
   const reset = `read: connection reset by peer`;
   assert.match(await text('reset'), new RegExp(`read tcp 127.0.0.1:\\d{4,5}->${where}: ${reset}`));
