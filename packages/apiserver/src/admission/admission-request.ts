@@ -84,11 +84,30 @@ export function shownObjectOf(write: Admitted, target: Served, phase: Phase): Js
     const { uid: _, creationTimestamp: __, generation: ___, ...sent } = metadata;
     return { ...shown, metadata: sent };
   }
+  if (operation === 'UPDATE' && phase === 'mutating' && write.sent !== undefined) {
+    return { ...shown, metadata: asSent(metadata, objectAt(write.sent, 'metadata') ?? {}) };
+  }
   const resourceVersion = stringAt(previous ?? {}, 'metadata', 'resourceVersion');
   if (operation !== 'UPDATE' || resourceVersion === '' || 'resourceVersion' in metadata) {
     return shown;
   }
   return { ...shown, metadata: { ...metadata, resourceVersion } };
+}
+
+/** What the server knows by itself, and puts into an update after it was told of. */
+const FILLED_IN: readonly string[] = [
+  ...['uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp'],
+  'deletionGracePeriodSeconds',
+];
+
+function asSent(metadata: JsonObject, sent: JsonObject): JsonObject {
+  const shown = { ...metadata };
+  for (const field of FILLED_IN) {
+    const value = sent[field];
+    if (value === undefined || value === null) delete shown[field];
+    else shown[field] = value;
+  }
+  return shown;
 }
 
 /** What the object is called where it is told of: '' for each of many, and before it is named. */
@@ -104,7 +123,9 @@ export function requestOf(write: Admitted, target: Served, uid: string): JsonObj
   const named = subresource === '' ? {} : { subResource: subresource };
   const asked = subresource === '' ? {} : { requestSubResource: subresource };
   const name = nameOf(write);
-  const { namespace } = call.info;
+  // a new namespace is in itself
+  const isNamespace = served.resource.storage.name === 'namespaces' && operation === 'CREATE';
+  const namespace = call.info.namespace || (isNamespace ? name : '');
   return {
     uid,
     kind: kindOf(target, subresource),

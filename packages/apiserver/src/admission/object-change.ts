@@ -35,6 +35,7 @@ export function replaceObject(
     if (value !== undefined) metadata[field] = value;
     else if (operation !== 'CREATE') delete metadata[field];
   }
+  if (operation === 'UPDATE' && subresource === '') restore(metadata, before);
   const { managedFields } = before;
   for (const field of Object.keys(object)) delete object[field];
   Object.assign(object, next);
@@ -42,6 +43,15 @@ export function replaceObject(
   const kind = served.resource.subresources.get(subresource)?.kind ?? served.resource.kind;
   if (kind === served.resource.kind) withDefaults(served, object);
   return null;
+}
+
+/** What webhooks are not shown of an update: it is as it was, unless they gave it. */
+function restore(metadata: JsonObject, before: JsonObject): void {
+  const known = ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'];
+  for (const field of known) {
+    const value = before[field];
+    if (metadata[field] === undefined && value !== undefined) metadata[field] = value;
+  }
 }
 
 const OTHER_NAMESPACE =

@@ -14,11 +14,16 @@ interface Shown {
 }
 interface Asked {
   readonly subResource?: string;
+  readonly namespace?: string;
   readonly object: Shown | null;
 }
 
-/** A server whose one validating webhook notes what it is asked and allows it. */
-function watched(resources: readonly string[], more: object = {}): { rig: Rig; asked: Asked[] } {
+/** A server whose one webhook notes what it is asked and allows it. */
+function watched(
+  resources: readonly string[],
+  more: object = {},
+  configurations = 'validatingwebhookconfigurations',
+): { rig: Rig; asked: Asked[] } {
   const asked: Asked[] = [];
   const webhooks: WebhookCaller = {
     call: (_target, body, _timeoutMs, then) => {
@@ -39,7 +44,7 @@ function watched(resources: readonly string[], more: object = {}): { rig: Rig; a
     ...{ sideEffects: 'None', admissionReviewVersions: ['v1'], rules: [rule] },
     ...more,
   };
-  made(rig, `${GROUP}/validatingwebhookconfigurations`, {
+  made(rig, `${GROUP}/${configurations}`, {
     metadata: { name: 'v' },
     webhooks: [webhook],
   });
@@ -93,4 +98,25 @@ test('parts of a namespace are selected by the labels that it has', () => {
     asked.map(({ subResource }) => subResource),
     ['finalize'],
   );
+});
+
+test('an update is shown to those who may change it as it was sent', () => {
+  const { rig, asked } = watched(['configmaps', 'namespaces'], {}, 'mutatingwebhookconfigurations');
+  const place = '/api/v1/namespaces/default/configmaps';
+  made(rig, place, { metadata: { name: 'a' } });
+  const path = `${place}/a`;
+  const first = JSON.parse(rig.ask('GET', path).text) as Shown;
+  const { status, text } = rig.ask('PUT', path, { metadata: { name: 'a' }, data: { k: 'v' } });
+  assert.equal(status, 200, text);
+  const { uid, creationTimestamp } = (JSON.parse(text) as Shown).metadata;
+  assert.deepEqual(
+    [uid, creationTimestamp],
+    [first.metadata['uid'], first.metadata['creationTimestamp']],
+  );
+  const type = { 'content-type': 'application/merge-patch+json' };
+  assert.equal(rig.ask('PATCH', path, { data: { k: 'w' } }, type).status, 200);
+  const shown = asked.map(({ object }) => object?.metadata['uid'] !== undefined);
+  assert.deepEqual(shown, [false, false, true], 'a patch has what it patches');
+  made(rig, '/api/v1/namespaces', { metadata: { name: 'n' } });
+  assert.equal(asked.at(-1)?.namespace, 'n', 'a new namespace is in itself');
 });
