@@ -59,7 +59,10 @@ export class EphemeralPart {
     });
     pods.listen({
       changed: (row, bytes, scan) => {
-        if (scan !== null && isOfInterest(bytes, scan)) this.#workers.add(pods.informer.keyOf(row));
+        const spec = scan === null ? undefined : specOfInterest(bytes, scan);
+        if (scan === null || spec === undefined) return;
+        const key = pods.informer.keyOf(row);
+        if (scan.nodeNameStart < 0 || this.#isShort(key, spec)) this.#workers.add(key);
       },
     });
   }
@@ -72,23 +75,26 @@ export class EphemeralPart {
     this.#workers.stop();
   }
 
+  /** Pods that run have their claims already, but for those that were made for a node by name. */
+  #isShort(pod: string, spec: Buffer): boolean {
+    const volumes = templatesOf(pod, JSON.parse(spec.toString('utf8')) as JsonObject);
+    return volumes.some(({ key }) => this.#claims.get(key) === undefined);
+  }
+
   async #work(key: string): Promise<WorkResult> {
     const pod = await livePod(this.#client, key);
     if (typeof pod === 'string') return pod;
     const [namespace = '', name = ''] = key.split('/');
-    let result: WorkResult = 'done';
-    for (const volume of listAt(pod, 'spec', 'volumes')) {
-      const template = objectAt(volume, 'ephemeral', 'volumeClaimTemplate');
-      if (template === undefined) continue;
-      const claim = `${name}-${stringAt(volume, 'name')}`;
-      const failure = await this.#ensure(pod, `${namespace}/${claim}`, template);
+    for (const { volume, key: claim, template } of templatesOf(key, objectAt(pod, 'spec'))) {
+      const failure = await this.#ensure(pod, claim, template);
       if (failure === '') continue;
-      result = 'retry';
-      const text = `ephemeral volume ${stringAt(volume, 'name')}: ${failure}`;
+      const text = `ephemeral volume ${volume}: ${failure}`;
       const uid = stringAt(pod, 'metadata', 'uid');
       this.#announce('Pod', namespace, name, 'Warning', 'FailedBinding', text, uid);
+      // As upstream: those after it wait, too.
+      return 'retry';
     }
-    return result;
+    return 'done';
   }
 
   /** '' where the claim is there and the pod's own, else what is in the way. */
@@ -118,8 +124,24 @@ export class EphemeralPart {
   }
 }
 
-/** Pods that run have their claims already; most have no such volume. */
-function isOfInterest(bytes: Buffer, { specStart, specEnd, nodeNameStart }: ObjectScan): boolean {
-  if (nodeNameStart >= 0 || specStart < 0) return false;
-  return bytes.subarray(specStart, specEnd).includes(MARK);
+/** The spec of a pod with such volumes; most have none. */
+function specOfInterest(bytes: Buffer, { specStart, specEnd }: ObjectScan): Buffer | undefined {
+  const spec = specStart < 0 ? undefined : bytes.subarray(specStart, specEnd);
+  return spec?.includes(MARK) === true ? spec : undefined;
+}
+
+interface Ephemeral {
+  readonly volume: string;
+  /** Of its claim. */
+  readonly key: string;
+  readonly template: JsonObject;
+}
+
+/** The ephemeral volumes of the pod of a key. */
+function templatesOf(pod: string, spec: JsonObject | undefined): Ephemeral[] {
+  return listAt(spec, 'volumes').flatMap((one) => {
+    const template = objectAt(one, 'ephemeral', 'volumeClaimTemplate');
+    const volume = stringAt(one, 'name');
+    return template === undefined ? [] : [{ volume, key: `${pod}-${volume}`, template }];
+  });
 }

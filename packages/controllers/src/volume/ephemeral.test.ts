@@ -15,14 +15,14 @@ async function started(): Promise<WorkloadApi> {
   return api;
 }
 
-async function addPod(api: WorkloadApi, name: string): Promise<string> {
+async function addPod(api: WorkloadApi, name: string, more: JsonObject = {}): Promise<string> {
   const metadata = { labels: { a: 'b' }, annotations: { c: 'd' } };
   const scratch = { name: 'scratch', ephemeral: { volumeClaimTemplate: { metadata, spec: SPEC } } };
   const body = {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name },
-    spec: { volumes: [{ name: 'plain', emptyDir: {} }, scratch] },
+    spec: { volumes: [{ name: 'plain', emptyDir: {} }, scratch], ...more },
   };
   const answer = await api.request({ method: 'POST', path: `${CORE}/pods`, body });
   assert(answer.ok);
@@ -84,4 +84,30 @@ test('refused claims are asked for again, and pods that go get none', async () =
   api.faultOf = () => 'none';
   await api.advance(300_000);
   assert.equal(claims(api).length, 1);
+});
+
+test('a pod that was made for a node has its claims, and costs nothing after that', async () => {
+  const api = await started();
+  await addPod(api, 'p', { nodeName: 'n' });
+  assert.equal(stringAt(claims(api)[0], 'metadata', 'name'), 'p-scratch');
+  const contentType = 'application/merge-patch+json';
+  const body = { status: { phase: 'Running' } };
+  await api.request({ method: 'PATCH', path: `${CORE}/pods/p`, contentType, body });
+  const before = api.log.length;
+  await api.advance(60_000);
+  assert.equal(api.log.length, before);
+});
+
+test('volumes after one whose claim cannot be made wait for it', async () => {
+  const api = await started();
+  api.faultOf = ({ path }) => (path.endsWith('/persistentvolumeclaims') ? 'refused' : 'none');
+  const one = (name: string): JsonObject => ({
+    name,
+    ephemeral: { volumeClaimTemplate: { spec: SPEC } },
+  });
+  await addPod(api, 'p', { volumes: [one('a'), one('b')] });
+  assert(api.events.every((text) => text.includes('ephemeral volume a: create PVC p-a')));
+  api.faultOf = () => 'none';
+  await api.advance(60_000);
+  assert.equal(claims(api).length, 2);
 });
