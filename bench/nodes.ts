@@ -73,12 +73,15 @@ if (values['pod-cidr'] !== '' && !isCidr) {
   usage(`--pod-cidr: ${values['pod-cidr']} is no IPv4 network of /8 to /24, such as 10.0.0.0/8`);
 }
 
+const subnets = 2 ** (24 - Number(cidr?.[3] ?? 0));
+const last = whole('skip', values.skip) + whole('count', values.count, 1);
+if (cidr !== null && last > subnets) {
+  usage(`--pod-cidr: ${values['pod-cidr']} has ${subnets} networks of /24, not ${last}`);
+}
+
 /** The `index`th /24 of the network. */
 function podCidr(index: number): JsonObject {
   if (cidr === null) return {};
-  const bits = Number(cidr[3]);
-  const subnets = 2 ** Math.max(0, 24 - bits);
-  if (index >= subnets) usage(`--pod-cidr: ${values['pod-cidr']} has ${subnets} networks of /24`);
   const at = Number(cidr[1]) * 65_536 + Number(cidr[2]) * 256 + index;
   const own = `${(at >> 16) & 255}.${(at >> 8) & 255}.${at & 255}.0/24`;
   return { podCIDR: own, podCIDRs: [own] };

@@ -1,4 +1,6 @@
 /** Flags that all load programs have; wrong ones end the program with code 2. */
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 
 export const COMMON: {
@@ -51,10 +53,10 @@ export function tellFailures(): void {
 export function flagsOf<const Options extends ParseArgsOptionsConfig>(
   options: Options,
   about: string,
-): ReturnType<typeof parseArgs<{ options: Options; allowPositionals: true }>>['values'] {
+): ReturnType<typeof parseArgs<{ options: Options }>>['values'] {
   tellFailures();
   try {
-    const { values } = parseArgs({ options, allowPositionals: true });
+    const { values } = parseArgs<{ options: Options }>({ options });
     if ('help' in values && values['help'] === true) {
       const names = Object.entries(options).map(([name, option]) => {
         const given = 'default' in option ? ` (default: ${String(option.default)})` : '';
@@ -63,9 +65,22 @@ export function flagsOf<const Options extends ParseArgsOptionsConfig>(
       process.stdout.write(`${about}\n\n${names.join('\n')}\n`);
       process.exit(0);
     }
+    if ('output' in values) judgeOutput(values['output']);
     return values;
   } catch (error) {
     usage((error as Error).message);
+  }
+}
+
+/** A file that cannot be written must not be found out when all is done. */
+function judgeOutput(file: unknown): void {
+  if (typeof file !== 'string') return;
+  const isDirectory = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (file === '' || isDirectory) usage(`--output: ${file || 'an empty name'} is no file`);
+  try {
+    accessSync(dirname(file), constants.W_OK);
+  } catch (error) {
+    usage(`--output: cannot write ${file}: ${(error as Error).message}`);
   }
 }
 

@@ -166,6 +166,10 @@ test('what the server refuses and flags that are none are told', () => {
   assert.match(told(1, 'nodes', '--kubeconfig', 'none.yaml'), /cannot read kubeconfig none.yaml/);
   assert.match(told(2, 'nodes', ...own, '--machines', 'a:4:x'), /a:4:x: x is no quantity/);
   assert.match(told(2, 'nodes', ...own, '--pod-cidr', '10.0.0.0/99'), /is no IPv4 network of/);
+  const networks = ['--pod-cidr', '10.0.0.0/16', '--skip', '200', '--count', '57'];
+  assert.match(told(2, 'nodes', ...own, ...networks), /has 256 networks of \/24, not 257/);
+  assert.match(told(2, 'gaps', ...own, 'extra'), /extra/);
+  assert.match(told(2, 'nodes', ...own, '--output', '/none/x.json'), /--output: cannot write/);
   assert.match(told(2, 'pods', ...own, '--requests', 'cpu=x'), /cpu=x is no quantity/);
   assert.match(told(2, 'hold', '--seconds', 'x'), /--seconds: a whole number from 1 on/);
   assert.match(told(2, 'renewals', '--runs', 'x'), /--runs: a whole number from 1 on/);
