@@ -81,6 +81,10 @@ test('a refusal of a dry run names the key that storage would have put a prefix 
   };
   assert.match(put(''), /Key: \/registry\/configmaps\/n\/m,/);
   assert.match(put('?dryRun=All'), /Key: \/configmaps\/n\/m,/);
+  // and does not look at the revision that storage would refuse
+  const made = { metadata: { name: 'new', resourceVersion: 'x' } };
+  const { text } = expect(201, 'POST', `${path}?dryRun=All`, made);
+  assert.match(text, /"resourceVersion":"x"/);
 });
 
 test('labels of a definition that come with its status are owned', () => {

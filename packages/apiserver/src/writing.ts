@@ -194,7 +194,11 @@ function insertTry(
     const stored = keptForm(served, settledForm(object));
     const bytes = encodeCanonical(stored);
     if (context.isDryRun) {
-      sendRehearsed(context, 201, stored, name, bytes);
+      // a revision is refused by the storage only, and so stays here as it was sent
+      const resourceVersion = stringAt(sent, 'metadata', 'resourceVersion');
+      const revised = resourceVersion === '' ? {} : { resourceVersion };
+      const metadata = { ...objectAt(stored, 'metadata'), ...revised };
+      sendRehearsed(context, 201, { ...stored, metadata }, name, bytes);
       return;
     }
     claimFor(context, object, null, (claim) => {

@@ -156,10 +156,25 @@ class Merge {
     liveOrder: readonly JsonValue[],
     mergeKey: string,
   ): JsonValue[] {
+    if (mergeKey !== '') this.#checkOrderFor(items, patchOrder, mergeKey);
     for (const item of mergeKey === '' ? [] : [...items, ...patchOrder, ...liveOrder]) {
       if (!isObject(item) || item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
     }
     return inMergedOrder(items, patchOrder, liveOrder, mergeKey);
+  }
+
+  /** An order is read from its start for each item, up to where the item is. */
+  #checkOrderFor(items: readonly JsonValue[], order: readonly JsonValue[], mergeKey: string): void {
+    for (const item of items) {
+      if (!isObject(item) || item[mergeKey] === undefined) {
+        this.#failNoKey(item, mergeKey);
+        return;
+      }
+      const place = order.findIndex((one) => !isObject(one) || one[mergeKey] === item[mergeKey]);
+      if (place < 0 || isObject(order[place])) continue;
+      this.#fail(`value for key ${place} is not a map`);
+      return;
+    }
   }
 
   /** The patch may not name items in another order than `$setElementOrder` does. */
@@ -291,11 +306,11 @@ class Merge {
     return { list, isReplaced };
   }
 
-  /** True for lists of maps. Elements must be of one type, and not lists. */
+  /** True for lists of maps. Elements must be of the type of the first, which is no list. */
   #checkElements(lists: readonly (readonly JsonValue[])[]): boolean {
     const kinds = new Set(lists.flat(1).map((item) => kindOf(item)));
     if (kinds.size === 0) this.#fail('no elements in any of the given slices');
-    if (kinds.has('list')) this.#fail(LIST_OF_LISTS, 'unprocessable');
+    if ([...kinds][0] === 'list') this.#fail(LIST_OF_LISTS, 'unprocessable');
     const text = (): string => goText(lists.map((list) => [...list]));
     if (kinds.size > 1) this.#fail(`list element types are not identical: ${text()}`);
     return kinds.has('map');

@@ -347,7 +347,12 @@ test('strategic patches that make no sense are refused in the words of upstream'
     ],
     [{ spec: { $setElementOrder: [] } }, 400, 'invalid patch format of setElementOrder list'],
     [{ metadata: { $deleteFromPrimitiveList: [] } }, 400, 'invalid patch format of primitive list'],
-    [{ spec: { containers: [['x']] } }, 422, SERVER_WORDS],
+    [
+      { metadata: { finalizers: [['x']] } },
+      500,
+      'list element types are not identical: [[x/a x/b] [[x]]]',
+    ],
+    [{ spec: { '$setElementOrder/containers': ['a'] } }, 500, 'value for key 0 is not a map'],
   ];
   for (const [patch, code, message] of cases) {
     const status = refusal(patched('strategic', patch, POD, 'v1', 'Pod'));
