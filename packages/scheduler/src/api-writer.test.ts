@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Client, SendDone } from '@megaplane/client/client';
 import { ApiWriter } from './api-writer.ts';
 import { EventWriter } from './event-writer.ts';
@@ -17,7 +18,16 @@ class FakeClient {
   readonly sent: Sent[] = [];
   free = 100;
   #roomCallback: () => void = () => {};
-  readonly timers = { nowMs: () => 5000, wallMs: () => 5000, after: () => () => {} };
+  readonly timers = {
+    nowMs: () => 5000,
+    wallMs: () => 5000,
+    after: (_delayMs: number, fire: () => void): (() => void) => {
+      setImmediate(fire);
+      return () => {};
+    },
+  };
+  /** What `request` answers, one after another; then nothing more. */
+  readonly answers: object[] = [];
 
   send(
     method: string,
@@ -44,8 +54,9 @@ class FakeClient {
     this.#roomCallback = callback;
   }
 
-  request(): Promise<never> {
-    return new Promise(() => {});
+  request(): Promise<object> {
+    const next = this.answers.shift();
+    return next === undefined ? new Promise(() => {}) : Promise.resolve(next);
   }
 
   random(): number {
@@ -137,6 +148,30 @@ test('a conflict gives the node back and is told on the pod', () => {
     reason: 'SchedulerError',
     message: 'running Bind plugin "DefaultBinder": pod p0 is already assigned to node "m"',
   });
+});
+
+test('room is kept until it is known whether a binding was done', async () => {
+  const bound = { ok: true, code: 200, object: { spec: { nodeName: 'n' } } };
+  const free = { ok: true, code: 200, object: { spec: {} } };
+  for (const [last, isKept] of [
+    [bound, true],
+    [free, false],
+    [{ ok: false, code: 404, status: {} }, false],
+  ] as const) {
+    const { client, core, writer, metrics } = setup();
+    see(core, 0, '1');
+    core.attempt(0);
+    writer.bind(0, 0);
+    for (const code of [0, 429, 500, 503]) client.answers.push({ ok: false, code, status: {} });
+    client.sent[0]?.answer(504, '{"message":"request did not complete"}');
+    for (let turn = 0; turn < 4; turn++) await nextTurn();
+    assert.deepEqual([metrics.bindFailures, core.assumed], [0, 1]);
+    client.answers.push(last);
+    writer.bind(0, 0);
+    client.sent.at(-1)?.answer(0, 'connection reset');
+    for (let turn = 0; turn < 4; turn++) await nextTurn();
+    assert.deepEqual([metrics.bindFailures, core.assumed], isKept ? [0, 1] : [1, 0]);
+  }
 });
 
 test('a failure is told once, and only its last word when there was no room', () => {

@@ -35,6 +35,7 @@ export interface ApiWriterOptions {
   readonly log: Log;
 }
 
+const TOO_MANY = 429;
 /** Between two questions to a server that does not answer. */
 const FIND_OUT_MS = 1000;
 
@@ -190,7 +191,7 @@ export class ApiWriter {
     if (status >= 200 && status <= 299) return this.#isBound(tag);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
     const message = failureText(status, text);
-    if (status === STATUS_NONE) void this.#findOut(tag, message);
+    if (isUnsure(status)) void this.#findOut(tag, message);
     else this.fail(tag, bindError(message));
   };
 
@@ -207,7 +208,9 @@ export class ApiWriter {
         if ((spec.nodeName ?? '') === node) return this.#isBound(tag);
         return this.fail(tag, bindError(message));
       }
-      if (found.code !== STATUS_NONE) return this.fail(tag, bindError(message));
+      if (!isUnsure(found.code) && found.code !== TOO_MANY) {
+        return this.fail(tag, bindError(message));
+      }
       await new Promise<void>((resolve) => void client.timers.after(FIND_OUT_MS, resolve));
     }
     this.#startedMs.delete(tag);
@@ -396,6 +399,11 @@ export class ApiWriter {
       ...(version === 0 ? {} : { resourceVersion: String(version) }),
     };
   }
+}
+
+/** The request may have been carried out, as far as its answer tells. */
+function isUnsure(code: number): boolean {
+  return code === STATUS_NONE || code >= 500;
 }
 
 /** The pod that was meant is not there any more. */

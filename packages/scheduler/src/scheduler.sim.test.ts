@@ -1,6 +1,7 @@
 // A world that goes wrong: requests and answers are lost, pods are bound by others or deleted while
 // they are being bound and come again by the same name, important pods push others aside, nodes
-// come and go, the server is gone for a minute, watches miss what happens, the scheduler restarts.
+// come and go, the server is gone for a minute or sheds most requests, watches miss what happens,
+// the scheduler restarts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
@@ -18,6 +19,7 @@ const SEEDS = process.env['MEGAPLANE_LONG'] === '1' ? 200 : 4;
 const STEPS = 300;
 const SECOND_MS = 1000;
 const OUTAGE_MS = 60_000;
+const STORM_MS = 20_000;
 /** Longer than any pod waits without a reason. */
 const SETTLE_MS = 900_000;
 
@@ -38,6 +40,8 @@ interface Answer {
   readonly text: string;
 }
 
+/** As the client gives it up after some tries. */
+const BUSY: Answer = { code: 429, text: '{"message":"too many requests"}' };
 const NO_ANSWER: Answer = { code: STATUS_NONE, text: 'connection reset' };
 
 /** The API server's truth, and a scheduler that sees it late. */
@@ -56,6 +60,7 @@ class World {
   #happenings: Happening[] = [];
   #order = 0;
   #outageEndMs = 0;
+  #stormEndMs = 0;
   /** The watch is cut off, and what happens meanwhile is not told afterwards. */
   #isDeaf = false;
   #scheduler: Scheduler;
@@ -95,6 +100,15 @@ class World {
 
   get isOut(): boolean {
     return this.nowMs < this.#outageEndMs;
+  }
+
+  /** The server is there, but takes few requests. */
+  get isStormy(): boolean {
+    return this.nowMs < this.#stormEndMs;
+  }
+
+  goStormy(): void {
+    this.#stormEndMs = this.nowMs + STORM_MS;
   }
 
   goOut(): void {
@@ -400,10 +414,11 @@ class Scheduler {
     const backMs = world.random.below(200);
     const isLost = world.chance(5);
     const isUnheard = world.chance(5);
+    const isShed = world.isStormy && world.chance(70);
     // A request that was sent arrives, whether or not its sender still lives.
     world.at(thereMs, () => {
       const isGone = isLost || world.isOut;
-      const answer = isGone ? NO_ANSWER : world.serve(method, path, body);
+      const answer = isGone ? NO_ANSWER : isShed ? BUSY : world.serve(method, path, body);
       this.#later(backMs, () => done(isUnheard ? NO_ANSWER : answer));
     });
   }
@@ -518,6 +533,7 @@ function disturb(world: World): void {
   else if (dice < 90) bindByHand(world, someKey);
   else if (dice < 94) world.restart();
   else if (dice < 95) world.goOut();
+  else if (dice < 97) world.goStormy();
 }
 
 /** Somebody else binds a pod, to a node that is cordoned: two who fill one node overfill it. */
