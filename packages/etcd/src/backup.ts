@@ -20,6 +20,7 @@ import {
   writeBackendValue,
   writeUInt64,
 } from './backend-record.ts';
+import { BackupLeases } from './backup-leases.ts';
 import { BboltImage, listSource } from './bbolt/image.ts';
 import type { EntrySource } from './bbolt/tree.ts';
 
@@ -30,6 +31,7 @@ type Pair = readonly [Buffer, Buffer];
 /** A database file in the making. */
 export class Backup {
   readonly #order: RevisionOrder;
+  readonly #leases: BackupLeases;
   readonly #image: BboltImage;
   #isOrdered = false;
   readonly revision: number;
@@ -41,6 +43,7 @@ export class Backup {
     for (const klass of store.classes.all) {
       if (klass.boundary > 0) boundary = Math.max(boundary, klass.boundary);
     }
+    this.#leases = new BackupLeases(store.leases.copyRows(), nowMs);
     const order = new RevisionOrder(store, this.revision, 'backup', boundary);
     this.#order = order;
     const none = listSource([]);
@@ -53,7 +56,7 @@ export class Backup {
       { name: 'authUsers', entries: listSource(users.authUsers) },
       { name: 'cluster', entries: none },
       { name: 'key', entries: keySource(store, order) },
-      { name: 'lease', entries: listSource(leasePairs(store, nowMs)) },
+      { name: 'lease', entries: this.#leases },
       { name: 'members', entries: none },
       { name: 'members_removed', entries: none },
       { name: 'meta', entries: listSource(meta) },
@@ -66,7 +69,7 @@ export class Backup {
       this.#isOrdered = this.#order.step();
       return false;
     }
-    return this.#image.plan();
+    return this.#leases.step() && this.#image.plan();
   }
 
   get size(): number {
@@ -101,31 +104,6 @@ function keySource(store: Store, order: RevisionOrder): EntrySource {
     writeKey: (index, out, at) => writeBackendKey(store, order.refs[index]!, out, at),
     writeValue: (index, out, at) => writeBackendValue(store, order.refs[index]!, out, at),
   };
-}
-
-function eightBytes(high: number, low: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeUInt32BE(high, 0);
-  bytes.writeUInt32BE(low, 4);
-  return bytes;
-}
-
-/** leasepb.Lease: ID, TTL and what remains of it, in seconds. */
-function leasePairs(store: Store, nowMs: number): readonly Pair[] {
-  const { leases } = store;
-  const pairs: Pair[] = [];
-  leases.eachByNumber((lease) => {
-    const high = leases.idHigh(lease);
-    const low = leases.idLow(lease);
-    const ttl = leases.ttlSeconds(lease);
-    const left = Math.max(1, Math.ceil(leases.remainingMs(lease, nowMs) / 1000));
-    const value = Buffer.alloc(40);
-    let at = writeVarint64Field(value, 0, 1, low, high);
-    at = writeInt64Field(value, at, 2, ttl);
-    at = writeInt64Field(value, at, 3, left < ttl ? left : 0);
-    pairs.push([eightBytes(high, low), value.subarray(0, at)]);
-  });
-  return pairs.sort((a, b) => a[0].compare(b[0]));
 }
 
 /** The key is the alarm's message itself. */

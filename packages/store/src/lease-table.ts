@@ -30,6 +30,19 @@ export interface LeaseOwner {
   logLeaseLeft(lease: number, leftMs: number): void;
 }
 
+/** A copy of leases, by lease number. */
+export interface LeaseRows {
+  /** How many there are. */
+  readonly count: number;
+  /** 1 where there is one. */
+  readonly used: Uint8Array;
+  /** Ids. */
+  readonly high: Uint32Array;
+  readonly low: Uint32Array;
+  readonly ttlSeconds: Float64Array;
+  readonly deadlineMs: Float64Array;
+}
+
 export class Leases implements LeaseTable {
   readonly #arenas: Arenas;
   readonly #keys: KeyIndex;
@@ -110,9 +123,9 @@ export class Leases implements LeaseTable {
     this.remove(lease);
   }
 
-  /** A snapshot of the log has what is left: the next renewal is logged. */
-  markNoted(lease: number): void {
-    this.#noted[lease] = 1;
+  /** A snapshot of the log has what is left of all leases: their next renewals are logged. */
+  markNoted(): void {
+    this.#noted.fill(1, 0, this.#end);
   }
 
   /** Adds a lease as it was found in the log; replaces what is there. */
@@ -282,9 +295,17 @@ export class Leases implements LeaseTable {
     return this.#low[lease]!;
   }
 
-  /** Visits lease numbers in any order. */
-  eachByNumber(visit: (lease: number) => void): void {
-    for (let lease = 1; lease < this.#end; lease++) if (this.#used[lease] === 1) visit(lease);
+  /** All leases as they are now, for whoever reads them over several turns. */
+  copyRows(): LeaseRows {
+    const end = this.#end;
+    return {
+      count: this.#size,
+      used: this.#used.slice(0, end),
+      high: this.#high.slice(0, end),
+      low: this.#low.slice(0, end),
+      ttlSeconds: this.#ttlSeconds.slice(0, end),
+      deadlineMs: this.#deadlineMs.slice(0, end),
+    };
   }
 
   each(visit: (lease: number) => void): void {

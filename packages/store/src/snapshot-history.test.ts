@@ -11,6 +11,7 @@ import type { Store } from './store.ts';
 const PREFIX = '/leases/';
 const BUDGET_BYTES = 400_000;
 const WRITES = 6000;
+const LEASES = 40_000;
 
 function write(store: Store, index: number): void {
   const number = (index * 7919) % 50;
@@ -72,5 +73,40 @@ test('a snapshot keeps the newest part of a history that has a budget', async ()
   } finally {
     await opened.close();
     rmSync(dir, { recursive: true });
+  }
+});
+
+test('a snapshot has all leases, however many frames they take', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'megaplane-leases-'));
+  const open = (): OpenStore => openStore({ dataDir: dir, durability: 'buffered', prefixes: [] });
+  let opened = open();
+  try {
+    const { leases } = opened.store;
+    for (let n = 1; n <= LEASES; n++) leases.grant(n, n * 3, 1000 + n, performance.now());
+    for (let n = 1; n <= LEASES; n += 9) leases.revoke(leases.find(n, n * 3));
+    write(opened.store, 1);
+    await published(opened);
+    opened.snapshot();
+    while (!readdirSync(dir).some((name) => name.endsWith('.mps'))) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    const late = leases.grant(LEASES + 1, 0, 500, performance.now());
+    leases.keepAlive(leases.find(2, 6), performance.now());
+    assert(late > 0);
+    opened.store.flush();
+    await published(opened);
+    await opened.close();
+    opened = open();
+    const found = opened.store.leases;
+    for (let n = 1; n <= LEASES; n++) {
+      const lease = found.find(n, n * 3);
+      const isGone = n % 9 === 1;
+      assert.equal(lease === 0, isGone, `lease ${n}`);
+      if (!isGone) assert.equal(found.ttlSeconds(lease), 1000 + n);
+    }
+    assert.equal(found.ttlSeconds(found.find(LEASES + 1, 0)), 500);
+  } finally {
+    await opened.close();
+    rmSync(dir, { recursive: true, force: true });
   }
 });

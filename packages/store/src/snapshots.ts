@@ -24,6 +24,7 @@ import {
   documentMessages,
   writeControl,
 } from './log-batch.ts';
+import type { LeaseRows } from './lease-table.ts';
 import { SLOTS } from './log-files.ts';
 import { layUnpacked } from './moving.ts';
 import type { Boot } from './restorer.ts';
@@ -32,6 +33,8 @@ import type { Store } from './store.ts';
 
 /** Payload of a frame of a snapshot, unless one record is larger: a slice copies no more. */
 const SNAPSHOT_FRAME_BYTES: number = 2 * 1024 * 1024;
+/** The same of leases and other small messages: a millisecond. */
+const CONTROL_FRAME_BYTES = 512 * 1024;
 /**
  * A snapshot is written when the files hold this much that it would not, and as much of it as it
  * would hold: so reading at the next start and writing now each cost twice at most.
@@ -60,6 +63,10 @@ export class Snapshots {
   #controlSize = 0;
   /** Control messages that are not written yet. */
   #control: Buffer[] = [];
+  /** Leases as they were at the start, null once all of them are written. */
+  #leases: LeaseRows | null = null;
+  #leaseNext = 0;
+  #leasesMs = 0;
   /** What is written, and how much of what it found last. */
   #walk: SnapshotWalk | null = null;
   #next = 0;
@@ -126,6 +133,10 @@ export class Snapshots {
     this.#cuts = store.classes.all.map((klass) => this.#cutOf(klass));
     this.#walk = new SnapshotWalk(store, this.#cuts);
     this.#control = this.#controlMessages();
+    this.#leases = store.leases.copyRows();
+    this.#leaseNext = 0;
+    this.#leasesMs = this.#log.nowMs;
+    store.leases.markNoted();
   }
 
   #controlMessages(): Buffer[] {
@@ -156,13 +167,6 @@ export class Snapshots {
         messages.push(parts.subarray(at, at + CONTROL_BYTES));
       }
     }
-    const { leases } = store;
-    leases.eachByNumber((lease) => {
-      const ttl = leases.ttlSeconds(lease);
-      const left = Math.max(0, leases.remainingMs(lease, this.#log.nowMs));
-      add(CONTROL_LEASE_LEFT, ttl, left, leases.idHigh(lease), leases.idLow(lease));
-      leases.markNoted(lease);
-    });
     return messages;
   }
 
@@ -210,15 +214,32 @@ export class Snapshots {
 
   /** False when a frame was sent and the rest must wait for the next one. */
   #fillControl(frame: Buffer): boolean {
-    if (this.#control.length === 0) return true;
-    const count = Math.min(this.#control.length, SNAPSHOT_FRAME_BYTES / CONTROL_BYTES);
-    for (const message of this.#control.splice(0, count)) {
+    if (this.#control.length === 0 && this.#leases === null) return true;
+    const end = CONTROL_FRAME_BYTES - CONTROL_BYTES;
+    for (const message of this.#control.splice(0, Math.floor(end / CONTROL_BYTES))) {
       this.#filled += message.copy(frame, FRAME_HEADER_BYTES + this.#filled);
     }
+    if (this.#control.length === 0) this.#fillLeases(frame, end);
     this.#controlSize = this.#filled;
-    if (this.#control.length === 0) return true;
+    if (this.#control.length === 0 && this.#leases === null) return true;
     this.#send(false);
     return false;
+  }
+
+  /** Leases up to `end` of the frame; there may be a million. */
+  #fillLeases(frame: Buffer, end: number): void {
+    if (this.#leases === null) return;
+    const { used, high, low, ttlSeconds, deadlineMs } = this.#leases;
+    for (; this.#leaseNext < used.length && this.#filled <= end; this.#leaseNext++) {
+      const lease = this.#leaseNext;
+      if (used[lease] !== 1) continue;
+      const at = FRAME_HEADER_BYTES + this.#filled;
+      const left = Math.max(0, deadlineMs[lease]! - this.#leasesMs);
+      const ttl = ttlSeconds[lease]!;
+      writeControl(frame, at, CONTROL_LEASE_LEFT, ttl, left, high[lease]!, low[lease]!);
+      this.#filled += CONTROL_BYTES;
+    }
+    if (this.#leaseNext === used.length) this.#leases = null;
   }
 
   /** Writes the next records that lie side by side; false when the frame was sent. */
