@@ -107,7 +107,9 @@ function readPatch(
     const result = { patch: patch.value, patched: patched.value, isChecked, document };
     const form = resultForm(served, result, options, (text) => call.warn(text));
     if (!form.ok) return form;
-    return checkIdentity(form.value, context);
+    const next = checkIdentity(form.value, context);
+    if (isPart && next.ok) addRest(next.value, previous);
+    return next;
   });
 }
 
@@ -230,13 +232,15 @@ function hasDirective(value: JsonValue | undefined): boolean {
   return Object.entries(value).some(([name, inner]) => name.startsWith('$') || hasDirective(inner));
 }
 
+const STATUS_PART: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'metadata', 'status']);
+
 /** Patches of the status that name nothing else need not look at the rest of the object. */
 function isAboutStatus(patch: Patch): boolean {
   if (patch.kind === 'json') return false;
   const names = Object.keys(patch.body);
   // without a version nothing fits, which is told of all that there is
   if (names.includes('apiVersion') && lacksVersion(patch.body)) return false;
-  return names.every((name) => ['kind', 'apiVersion', 'metadata', 'status'].includes(name));
+  return names.every((name) => STATUS_PART.has(name));
 }
 
 function statusPart({ kind, apiVersion, metadata, status }: JsonObject): JsonObject {
@@ -246,6 +250,14 @@ function statusPart({ kind, apiVersion, metadata, status }: JsonObject): JsonObj
     metadata: metadata ?? {},
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** What a patch of the status left aside is sent with it: admission looks at all of it. */
+function addRest(next: JsonObject, previous: JsonObject): void {
+  for (const name of Object.keys(previous)) {
+    const value = previous[name];
+    if (value !== undefined && !STATUS_PART.has(name)) next[name] = value;
+  }
 }
 
 /** A patch may not rename or move the object. */

@@ -23,6 +23,15 @@ test('a kubelet touches its own node, its pods and what they run with, and nothi
     ask('PATCH', `${pods}/on-n2/status`, status),
     'node "n1" can only update pod status for pods with spec.nodeName set to itself',
   );
+  // a tainted node may tell its status all the same
+  const taints = [{ key: 'a', effect: 'NoSchedule' }];
+  model.expect(200, 'PATCH', '/api/v1/nodes/n1', { spec: { taints } });
+  const ready = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
+  assert.equal(ask('PATCH', '/api/v1/nodes/n1/status', ready), 'done');
+  assert.equal(
+    ask('PATCH', '/api/v1/nodes/n1/status', { ...ready, spec: { taints: [] } }),
+    'node "n1" is not allowed to modify taints',
+  );
   const labels = { metadata: { labels: { a: 'b' } } };
   assert.equal(
     ask('PATCH', `${pods}/on-n1/status`, labels),
