@@ -10,6 +10,7 @@ import { apiReference } from '../access/api-references.ts';
 import { isNode, LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
 import type { World } from '../world.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
+import { isOwnStatus } from './own-status.ts';
 import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
 
@@ -32,7 +33,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 export const nodeRestriction: AdmissionPlugin = {
   name: 'NodeRestriction',
-  repeats: ({ call }) => !isNode(call.identity),
+  repeats: (request) => !isNode(request.call.identity) || isOwnStatus(request),
   mutate: (write) => {
     const { call, served, subresource } = write;
     if (!isNode(call.identity)) return null;

@@ -1,6 +1,7 @@
 /** Who writes what, where and how: the part of a write's shape that is not in its texts. */
 import type { Call } from '../call.ts';
-import type { Identity } from '../identity.ts';
+import { isNode } from '../access/node-identity.ts';
+import { identityOf, type Identity } from '../identity.ts';
 import { queryStart } from '../request-info.ts';
 import type { Served } from '../served.ts';
 
@@ -20,11 +21,26 @@ interface Context {
 /** Contexts that come again and again, and their texts. */
 const CONTEXTS_MAX = 16;
 const contexts: Context[] = [];
+const NODE_PREFIX = 'system:node:';
 let nextContext = 0;
+
+/** Stands for each node: what they may repeat is of their own (see `own-status.ts`). */
+const NODE_ITSELF = identityOf(`${NODE_PREFIX}itself`, []);
+
+function actorOf(identity: Identity): Identity {
+  return isNode(identity) ? NODE_ITSELF : identity;
+}
+
+/** Who rehearses what `identity` does to the object `name`. */
+export function rehearser(identity: Identity, served: Served, name: string): Identity {
+  const isOfNode = isNode(identity) && served.resource.storage.name === 'nodes';
+  return isOfNode ? { ...identity, user: `${NODE_PREFIX}${name}` } : identity;
+}
 
 /** The same text for the same context, without making it anew each time. */
 export function contextText(call: Call, served: Served): string {
-  const { identity, exchange, info } = call;
+  const { exchange, info } = call;
+  const identity = actorOf(call.identity);
   const { path, method } = exchange;
   const { subresource, namespace } = info;
   const query = path.slice(queryStart(path));

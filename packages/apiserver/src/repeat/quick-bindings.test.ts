@@ -2,52 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
-import { createApiServer } from '../assembly.ts';
-import { ExchangeModel } from '../exchange-model.sim.ts';
-import { StorageModel } from '../storage-model.sim.ts';
+import { serverPair } from './server-pair.sim.ts';
 
 const SPACE = '/api/v1/namespaces/default';
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const ZONE = 'topology.kubernetes.io/zone';
 
-function server(repeatedWrites: boolean, disabledPlugins: readonly string[]) {
-  const storage = new StorageModel();
-  let uuids = 0;
-  const edge = {
-    nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5),
-    below: (n: number) => uuids % n,
-    uuid: () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, '0')}`,
-    defer: () => undefined,
-    deferPiece: () => undefined,
-  };
-  const address = '127.0.0.1:6443';
-  const api = createApiServer({ storage, edge, address, repeatedWrites, disabledPlugins });
-  const ask = (
-    method: string,
-    path: string,
-    body?: unknown,
-    headers?: Record<string, string>,
-  ): ExchangeModel => {
-    const exchange = new ExchangeModel(method, path, body, headers);
-    api.handle(exchange);
-    return exchange;
-  };
-  return { ask, bindings: () => api.parts.world.repeated?.bindings ?? 0 };
-}
-
-/** Two servers that are asked the same, one of them the ordinary way; answers must be the same. */
 function pair(disabledPlugins: readonly string[] = ['ServiceAccount']) {
-  const fast = server(true, disabledPlugins);
-  const slow = server(false, disabledPlugins);
-  const both = (...request: Parameters<typeof fast.ask>): ExchangeModel => {
-    const answer = fast.ask(...request);
-    const ordinary = slow.ask(...request);
-    const drawn = /"uid":"[^"]*"/g;
-    assert.equal(answer.text.replaceAll(drawn, ''), ordinary.text.replaceAll(drawn, ''));
-    assert.equal(answer.status, ordinary.status);
-    assert.equal(answer.header('warning'), ordinary.header('warning'));
-    return answer;
-  };
+  const { both, bindings } = serverPair({ disabledPlugins });
   both('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
   const labels = { [ZONE]: 'a', 'topology.kubernetes.io/region': 'r' };
   both('POST', '/api/v1/nodes', { metadata: { name: 'far.node-1', labels } });
@@ -57,13 +19,13 @@ function pair(disabledPlugins: readonly string[] = ['ServiceAccount']) {
     const name = `pod-${pods++}`;
     const spec = { containers: [{ name: 'c', image: 'i' }] };
     both('POST', `${SPACE}/pods`, { metadata: { name }, spec });
-    const before = fast.bindings();
+    const before = bindings();
     const path = `${SPACE}/pods/${name}/binding${query}`;
     const { status } = both('POST', path, body(name), headers);
     const pod = JSON.parse(both('GET', `${SPACE}/pods/${name}`).text) as JsonObject;
-    return { status, pod, isQuick: fast.bindings() > before };
+    return { status, pod, isQuick: bindings() > before };
   };
-  return { both, bind, bindings: fast.bindings };
+  return { both, bind, bindings };
 }
 
 function binding(name: string, metadata: object = {}, target: object = {}): JsonObject {

@@ -31,7 +31,7 @@ import { Sink } from '../sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
 import { refusedWrite } from '../writing.ts';
-import { contextText } from './context-text.ts';
+import { contextText, rehearser } from './context-text.ts';
 import { followOthers } from './independent-kinds.ts';
 import { QuickBindings } from './quick-bindings.ts';
 import { drawAgain, rehearsed, RehearsedExchange, Run, watched, type Taken } from './rehearsal.ts';
@@ -367,7 +367,8 @@ export class RepeatedWrites {
     const info = isNew ? call.info : { ...call.info, name: NAME_MARKER };
     const body = part(reading.bodyAt, reading.bodyEnd);
     const exchange = new RehearsedExchange(call.exchange, body, reading.isText);
-    const rehearsal = new Call(exchange, info, call.query, call.identity, nowMs, call.auditId);
+    const actor = isNew ? call.identity : rehearser(call.identity, served, NAME_MARKER);
+    const rehearsal = new Call(exchange, info, call.query, actor, nowMs, call.auditId);
     rehearsal.media = call.media;
     const head = part(reading.metadataAt, reading.statusAt);
     const stored = isNew
