@@ -30,6 +30,8 @@ test('options of a KwokConfiguration are defaults of flags', () => {
 test('an option that is none, or of another type, is told with its line and column', () => {
   assert.throws(() => read('{cider: 10.1.0.0/16}'), /kwok\.yaml:5:\d+: .*cider/);
   assert.throws(() => read('{nodePort: many}'), /kwok\.yaml:5:\d+: .*nodePort.*number/);
+  assert.throws(() => read('{nodePort: 65536}'), /kwok\.yaml:5:\d+: .*nodePort: must lie/);
+  assert.throws(() => read('{nodeLeaseDurationSeconds: -1}'), /kwok\.yaml:5:\d+: .*0 or more/);
   assert.throws(() => read('{manageAllNodes: "yes"}'), /kwok\.yaml:5:\d+: .*manageAllNodes/);
 });
 

@@ -39,7 +39,11 @@ const TEXTS: Readonly<Record<string, keyof KwokDefaults>> = {
   disregardStatusWithLabelSelector: 'disregardStatusWithLabelSelector',
   serverAddress: 'serverAddress',
 };
-const NUMBERS = ['nodePort', 'nodeLeaseDurationSeconds'] as const;
+/** Numbers and the largest that each may be: those of the flags. */
+const NUMBERS: Readonly<Record<string, number>> = {
+  nodePort: 65_535,
+  nodeLeaseDurationSeconds: 86_400,
+};
 /** Work is not done by so many goroutines here, and there is nothing to switch on for debugging. */
 const MEANINGLESS = [
   ...['podPlayStageParallelism', 'nodePlayStageParallelism', 'nodeLeaseParallelism'],
@@ -72,12 +76,18 @@ function readOptions(
   found: Record<string, unknown>,
   warn: (message: string) => void,
 ): void {
-  const known = [...Object.keys(TEXTS), ...NUMBERS, 'manageAllNodes', 'enableCRDs'];
+  const known = [...Object.keys(TEXTS), ...Object.keys(NUMBERS), 'manageAllNodes', 'enableCRDs'];
   const member = options.members([...known, ...MEANINGLESS]);
   for (const [name, flag] of Object.entries(TEXTS)) {
     if (!member(name).isAbsent) found[flag] = member(name).text();
   }
-  for (const name of NUMBERS) if (!member(name).isAbsent) found[name] = member(name).number(0);
+  for (const [name, max] of Object.entries(NUMBERS)) {
+    const field = member(name);
+    if (field.isAbsent) continue;
+    const value = field.count(0);
+    if (value > max) throw field.error(`must lie between 0 and ${max}`);
+    found[name] = value;
+  }
   if (!member('manageAllNodes').isAbsent) found['manageAllNodes'] = member('manageAllNodes').flag();
   if (!member('enableCRDs').isAbsent) {
     found['enableCrds'] = member('enableCRDs')

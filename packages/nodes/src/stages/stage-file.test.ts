@@ -247,6 +247,7 @@ test('an error names file, line, column and field', () => {
     [stage('  selector: {}\n  weight: heavy\n'), /spec\.weight: a whole number is expected/],
     ['kind: Stage\napiVersion: kwok.x-k8s.io/v1alpha1\nmetadata: [', /stages\.yaml:3:12: /],
     [stage('').replace('name: s', ''), /metadata\.name: is required/],
+    [stage('').replace(/kind: Pod/, 'kind: ""'), /spec\.resourceRef\.kind: is required/],
   ];
   for (const [text, message] of cases) {
     assert.throws(

@@ -102,6 +102,7 @@ class StageReader {
     const resource = part('resourceRef').members(['apiGroup', 'kind']);
     const apiVersion = resource('apiGroup').text('v1') || 'v1';
     const kind = resource('kind').text();
+    if (kind === '') throw resource('kind').error('is required');
     const selector = part('selector');
     const choice = selector.members(['matchLabels', 'matchAnnotations', 'matchExpressions']);
     const steps = this.#steps(part('next'), part('steps'));
