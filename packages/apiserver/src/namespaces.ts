@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { findFirst, pathOf } from '@megaplane/machinery/scan';
 import { forbidden, notFound } from '@megaplane/machinery/status';
 import type { AdmissionPlugin } from './admission/admission.ts';
+import { writtenName } from './admission/refusal.ts';
 import { defineBehaviour } from './behaviour.ts';
 import { fromStored } from './conversion.ts';
 import {
@@ -46,19 +47,16 @@ export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
   repeats: () => true,
   mutate: (write) => {
-    const { served, call, world, operation, object } = write;
+    const { served, call, world, operation } = write;
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
     if (isNamespaceOpen(world, namespace)) return null;
     const found = readNamespace(world, namespace);
     if (found === null) return notFound(NAMESPACES, namespace);
     if (stringAt(found, 'metadata', 'deletionTimestamp') === '') return null;
-    const name =
-      stringAt(object ?? {}, 'metadata', 'name') ||
-      stringAt(object ?? {}, 'metadata', 'generateName');
     return forbidden(
       served.plural,
-      name,
+      writtenName(write),
       `unable to create new content in namespace ${namespace} because it is being terminated`,
       [
         {

@@ -179,6 +179,8 @@ test('what a kubelet writes besides is its own, or refused in upstream’s words
     'pod "none" not found',
   );
   assert.equal(ask('DELETE', '/api/v1/nodes'), 'node "n1" is not allowed to modify node ""');
+  const told = { status: { phase: 'Running' } };
+  assert.equal(ask('PATCH', '/api/v1/nodes/n1/status', told), 'done');
   const taints = [{ key: 'a', effect: 'NoSchedule' }];
   assert.equal(
     ask('PATCH', '/api/v1/nodes/n1/status', { spec: { taints } }),

@@ -100,6 +100,12 @@ test('runtime classes add their overhead and place, and must exist', () => {
   assert.deepEqual(spec.overhead, { cpu: '10m' });
   assert.deepEqual(spec.nodeSelector, { a: 'b' });
   assert.deepEqual(spec.tolerations.at(-1), { key: 'k', operator: 'Exists' });
+  const tolerations = [{ key: 'a', operator: 'Exists' }, { operator: 'Exists' }];
+  const wide = podOf('w', {}, { runtimeClassName: 'x', tolerations });
+  const { spec: tolerant } = JSON.parse(model.expect(201, 'POST', PODS, wide).text) as {
+    spec: { tolerations: object[] };
+  };
+  assert.deepEqual(tolerant.tolerations, [{ operator: 'Exists' }]);
   const other = podOf('q', {}, { runtimeClassName: 'x', nodeSelector: { a: 'c' } });
   assert.match(messageOf(model.expect(403, 'POST', PODS, other)), /conflict: runtimeClass.sched/);
   // rules of the amounts come before it is asked where they are from

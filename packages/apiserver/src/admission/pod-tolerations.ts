@@ -4,9 +4,10 @@
  */
 import { checkTolerations } from '@megaplane/machinery/validation-pods';
 import { aggregate, fieldErrorText } from '@megaplane/machinery/fielderrors';
-import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { covers, mergedTolerations } from './merged-tolerations.ts';
 import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
 import { findType } from '@megaplane/machinery/schema';
 import { fitObject } from '@megaplane/machinery/typed-json';
@@ -26,38 +27,6 @@ const MEMORY_PRESSURE: JsonObject = {
 
 type Tolerations = readonly JsonValue[];
 type Read = { readonly tolerations: Tolerations | null } | { readonly refusal: Status };
-
-/** Whether `wide` tolerates all that `narrow` does; what upstream's helper calls a superset. */
-function covers(wide: JsonValue, narrow: JsonValue): boolean {
-  if (equals(wide, narrow)) return true;
-  const text = (from: JsonValue, field: string): string => stringAt(from, field);
-  const operator = text(wide, 'operator');
-  const isAnyKey = text(wide, 'key') === '' && operator === 'Exists';
-  if (text(narrow, 'key') !== text(wide, 'key') && !isAnyKey) return false;
-  const effect = text(wide, 'effect');
-  if (text(narrow, 'effect') !== effect && effect !== '') return false;
-  const limit = isObject(wide) ? wide['tolerationSeconds'] : undefined;
-  if (effect === 'NoExecute' && typeof limit === 'number') {
-    const own = isObject(narrow) ? narrow['tolerationSeconds'] : undefined;
-    if (typeof own !== 'number' || own > limit) return false;
-  }
-  if (operator === 'Exists') return true;
-  if (operator !== '' && operator !== 'Equal') return false;
-  return text(narrow, 'operator') === 'Equal' && text(narrow, 'value') === text(wide, 'value');
-}
-
-/** Both lists in one, without those that another one of them covers. */
-function merged(first: Tolerations, second: Tolerations): JsonValue[] {
-  const all = [...first, ...second];
-  const kept: JsonValue[] = [];
-  for (const [index, own] of all.entries()) {
-    const isKnown = kept.some((one) => covers(one, own));
-    const later = all.slice(index + 1);
-    if (isKnown || later.some((one) => !equals(one, own) && covers(one, own))) continue;
-    kept.push(own);
-  }
-  return kept;
-}
 
 /** What an annotation of the namespace lists; null where there is none. */
 function listed({ world, call }: Admitted, annotation: string): Read {
@@ -152,7 +121,8 @@ export function podTolerationRestriction(configuration: JsonValue): AdmissionPlu
         extra = said.tolerations ?? settings.defaults;
       }
       if (qosClassOf(write.object) !== 'BestEffort') extra = [...extra, MEMORY_PRESSURE];
-      if (extra.length > 0) spec['tolerations'] = merged(listAt(spec, 'tolerations'), extra);
+      if (extra.length > 0)
+        spec['tolerations'] = mergedTolerations(listAt(spec, 'tolerations'), extra);
       return check(write);
     },
     validate: check,

@@ -1,9 +1,10 @@
 /** RuntimeClass: pods of a class cost its overhead and go where it runs. */
-import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { unclassified, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
+import { mergedTolerations } from './merged-tolerations.ts';
 import { refuse } from './refusal.ts';
 import { pathNameFault, readStoredObject } from './stored-object.ts';
 import { quoted } from '@megaplane/machinery/quoting';
@@ -60,6 +61,7 @@ function isSame(left: JsonObject, right: JsonObject): boolean {
 }
 
 function setScheduling(write: Admitted, spec: JsonObject, found: JsonObject): Status | null {
+  if (objectAt(found, 'scheduling') === undefined) return null;
   const wanted = objectAt(found, 'scheduling', 'nodeSelector') ?? {};
   const own = objectAt(spec, 'nodeSelector') ?? {};
   for (const [key, value] of Object.entries(wanted)) {
@@ -71,11 +73,9 @@ function setScheduling(write: Admitted, spec: JsonObject, found: JsonObject): St
     return refuse(write, text);
   }
   if (Object.keys(wanted).length > 0) spec['nodeSelector'] = { ...own, ...wanted };
-  const tolerations = listAt(spec, 'tolerations');
-  const more = listAt(found, 'scheduling', 'tolerations').filter(
-    (one) => !tolerations.some((present) => equals(present, one)),
-  );
-  if (more.length > 0) spec['tolerations'] = [...tolerations, ...more];
+  const more = listAt(found, 'scheduling', 'tolerations');
+  const tolerations = mergedTolerations(listAt(spec, 'tolerations'), more);
+  if (tolerations.length > 0) spec['tolerations'] = tolerations;
   return null;
 }
 

@@ -7,13 +7,26 @@ import { findKind } from '@megaplane/machinery/kinds';
 import { timestamp } from '../deletion.ts';
 import { trackOwn } from '../managed/tracking.ts';
 import { orderedMetadata } from '../object-meta.ts';
-import { keyOf, servedOf } from '../served.ts';
+import { keyOf, servedOf, type Served } from '../served.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage.ts';
 import type { World } from '../world.ts';
 
 /** Parts of the server that own what they make under names of theirs, by group. */
 const OWNERS: Readonly<Record<string, string>> = {
   'flowcontrol.apiserver.k8s.io': 'api-priority-and-fairness-config-producer-v1',
+};
+
+/** Written without a look at fields: nobody owns any. */
+const UNTRACKED: ReadonlySet<string> = new Set(['endpoints', 'endpointslices.discovery.k8s.io']);
+
+/** Fields that are set after the owners of a new object are known. */
+const ADDED: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  namespaces: [['spec', 'finalizers']],
+  services: [
+    ['spec', 'clusterIPs'],
+    ['spec', 'ipFamilies'],
+  ],
+  'servicecidrs.networking.k8s.io': [['metadata', 'finalizers']],
 };
 
 const row = emptyRow();
@@ -45,8 +58,23 @@ export function ensure(
   const { kind, apiVersion, metadata: _, ...rest } = object;
   const whole: JsonObject = { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
   applyDefaults(whole);
-  trackOwn(served, whole, world.edge.nowMs(), OWNERS[resource.group]);
+  own(whole, served, world.edge.nowMs());
   world.storage.put(key, encodeCanonical(whole), EXPECT_ABSENT, (outcome) => {
     done(outcome.kind === 'done');
   });
+}
+
+/** Gives the object its owners, as they would be had it come from a client. */
+function own(whole: JsonObject, served: Served, nowMs: number): void {
+  const { group, storage } = served.resource;
+  if (UNTRACKED.has(storage.name)) return;
+  const sent: JsonObject = { ...whole };
+  for (const [part, field] of ADDED[storage.name] ?? []) {
+    const { [field]: _, ...rest } = objectAt(sent, part) ?? {};
+    sent[part] = rest;
+  }
+  trackOwn(served, sent, nowMs, OWNERS[group]);
+  const managedFields = objectAt(sent, 'metadata')?.['managedFields'];
+  if (managedFields === undefined) return;
+  whole['metadata'] = { managedFields, ...objectAt(whole, 'metadata') };
 }

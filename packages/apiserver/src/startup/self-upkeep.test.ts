@@ -66,6 +66,10 @@ test('what a server tells of itself comes back, and follows it when it moves', (
   for (const path of paths) assert.notEqual(ask('DELETE', path)['kind'], undefined);
   upkeepSelf(world, FACTS, SELF);
   for (const path of paths) assert.notEqual(ask('GET', path)['kind'], 'Status', path);
+  const owned = paths.map((path) => objectAt(ask('GET', path), 'metadata')?.['managedFields']);
+  assert.match(JSON.stringify(owned[0]), /"f:clusterIP":{}.*"f:ipFamilyPolicy":{}/);
+  assert.doesNotMatch(JSON.stringify(owned[0]), /f:clusterIPs|f:ipFamilies/);
+  assert.deepEqual(owned.slice(1), [undefined, undefined]);
   upkeepSelf(world, { ...FACTS, port: 7443 }, SELF);
   const endpoints = ask('GET', paths[1] ?? '');
   assert.deepEqual(endpoints['subsets'], [
