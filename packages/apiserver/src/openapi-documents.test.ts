@@ -8,12 +8,18 @@ import {
   versionOf,
   type Rig,
 } from './custom/definitions.sim.ts';
-import { version3Text } from './openapi-pieces.ts';
+import { version2Text, version3Text, type Part, type Piece } from './openapi-pieces.ts';
 
 const WIDGETS_V3 = '/openapi/v3/apis/example.com/v1';
 
 interface Answer {
   readonly content?: Readonly<Record<string, { readonly schema: { readonly $ref?: string } }>>;
+}
+
+function contentOf(piece: Piece): string {
+  if (typeof piece === 'string') return piece;
+  const content = Buffer.isBuffer(piece) ? piece : piece.content;
+  return content.toString();
 }
 
 function indexOf({ ask }: Rig): Record<string, { serverRelativeURL: string }> {
@@ -120,7 +126,7 @@ test('reading, making and writing the schemas of a kind are pieces of their own'
       return { Widget: {} };
     },
   };
-  for (const piece of version3Text(() => [part], true)) steps.push(piece);
+  for (const piece of version3Text(() => [part], true)) steps.push(contentOf(piece));
   assert.deepEqual(steps.slice(-6), ['read', '', 'make', '', '"Widget":{}', '}}}']);
 });
 
@@ -164,5 +170,49 @@ test('operations of version 2 refer to parameters that they share, under upstrea
       ...['#/parameters/body-78PwaGsr', 'dryRun', '#/parameters/fieldManager-7c6nTn1T'],
       ...['fieldValidation', '#/parameters/force-tOGGb0Yi'],
     ],
+  );
+});
+
+test('a document that takes over what has not changed is the same as a new one', () => {
+  const accept = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+  const built = (looksBefore: boolean): string[] => {
+    const rig = startRig();
+    const look = (): string[] => {
+      const answers = [rig.ask('GET', '/openapi/v2')];
+      answers.push(rig.ask('GET', '/openapi/v2', undefined, { accept }));
+      rig.settle();
+      return answers.map(({ text }) => text);
+    };
+    for (const plural of ['gadgets', 'widgets', 'zones']) {
+      define(rig, definitionOf(plural, [versionOf('v1'), versionOf('v2')]));
+    }
+    if (looksBefore) look();
+    const type = { 'content-type': 'application/json-patch+json' };
+    const value = { type: 'string', description: 'It has changed.' };
+    const path = '/spec/versions/0/schema/openAPIV3Schema/properties/more';
+    const change = [{ op: 'add', path, value }];
+    const changed = rig.ask('PATCH', `${DEFINITIONS}/widgets.example.com`, change, type);
+    assert.equal(changed.status, 200, changed.text);
+    rig.ask('DELETE', `${DEFINITIONS}/zones.example.com`);
+    define(rig, definitionOf('apples', [versionOf('v1')]));
+    return look();
+  };
+  const found = built(true);
+  assert.ok(found.every((text) => text.includes('It has changed.')));
+  assert.ok(found.every((text) => text.includes('com.example.v2.Gadget')));
+  assert.deepEqual(found, built(false));
+});
+
+test('what lies there already is not made again', () => {
+  const part = (source: string): Part => ({
+    from: { source, names: [source] },
+    paths: () => assert.fail(source),
+    schemas: () => assert.fail(source),
+  });
+  const old = (key: string): Buffer => Buffer.from(`,${key}`);
+  const pieces = [...version2Text(() => [part('a'), part('b')], old)];
+  assert.match(
+    pieces.map(contentOf).join(''),
+    /,paths a,paths b},"definitions":\{,schemas a,schemas b}/,
   );
 });

@@ -7,7 +7,6 @@ import { createHash } from 'node:crypto';
 import { groups } from '@megaplane/machinery/kinds';
 import type { RemoteService } from './aggregation/remote-service.ts';
 import type { RemoteServices } from './aggregation/remote-services.ts';
-import type { CustomKind } from './custom/custom-kind.ts';
 import type { Kinds } from './custom/kind-registry.ts';
 import { LOOKUP_NAMES } from './openapi-discovery.ts';
 import { VERSION_2, VERSION_3 } from './openapi-schemas.ts';
@@ -15,11 +14,14 @@ import {
   builtinParts,
   customParts,
   metadataPart,
+  sourceOf,
   version2Protobuf,
   version2Text,
   version3Protobuf,
   version3Text,
+  type OldPieces,
   type Part,
+  type Piece,
 } from './openapi-pieces.ts';
 import { GIT_VERSION } from './release.ts';
 import { isGroupServed } from './served.ts';
@@ -37,6 +39,15 @@ export interface OpenApiDocument {
   readonly hash: string;
   readonly chunks: readonly Buffer[];
   readonly bytes: number;
+  /** Where pieces of it lie that the next one may have, too. */
+  readonly ranges: ReadonlyMap<string, Range>;
+}
+
+/** Place of a piece: within one chunk. */
+interface Range {
+  readonly chunk: number;
+  readonly start: number;
+  readonly end: number;
 }
 
 /** Which documents of version 3 there are. */
@@ -168,11 +179,12 @@ export class OpenApiDocuments {
       return;
     }
     this.#building.set(key, [done]);
-    const pieces = this.#pieces(document, form)[Symbol.iterator]();
+    const old = (piece: string): Buffer | undefined => pieceOf(kept, piece);
+    const pieces = this.#pieces(document, form, old)[Symbol.iterator]();
     this.#build(name, hash, pieces, new Chunks());
   }
 
-  #build(name: string, hash: string, pieces: Iterator<string | Buffer>, chunks: Chunks): void {
+  #build(name: string, hash: string, pieces: Iterator<Piece>, chunks: Chunks): void {
     const untilMs = this.#edge.nowMs() + SLICE_MS;
     for (;;) {
       const next = pieces.next();
@@ -182,7 +194,8 @@ export class OpenApiDocuments {
       this.#edge.defer(() => this.#build(name, hash, pieces, chunks));
       return;
     }
-    const document = { hash, chunks: chunks.end(), bytes: chunks.bytes };
+    const { bytes, ranges } = chunks;
+    const document = { hash, chunks: chunks.end(), bytes, ranges };
     this.#keep(name, document);
     const key = `${name} ${hash}`;
     const waiting = this.#building.get(key) ?? [];
@@ -202,7 +215,7 @@ export class OpenApiDocuments {
     }
   }
 
-  #pieces(name: string, form: OpenApiForm): Iterable<string | Buffer> {
+  #pieces(name: string, form: OpenApiForm, old: OldPieces): Iterable<Piece> {
     const kinds = this.#kinds;
     if (name === 'v2') {
       const remotes = [...this.#remotes.all()];
@@ -211,7 +224,7 @@ export class OpenApiDocuments {
         yield* customParts(kinds, null, VERSION_2);
         for (const remote of remotes) yield* remoteParts(remote);
       };
-      return form === 'json' ? version2Text(parts) : version2Protobuf(parts);
+      return form === 'json' ? version2Text(parts, old) : version2Protobuf(parts, old);
     }
     const written = form === 'json' ? version3Text : version3Protobuf;
     const place = placeOf(name);
@@ -232,10 +245,18 @@ class Chunks {
   #open: Buffer[] = [];
   #openBytes = 0;
   bytes = 0;
+  readonly ranges = new Map<string, Range>();
 
-  add(piece: string | Buffer): void {
-    if (piece.length === 0) return;
-    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
+  add(piece: Piece): void {
+    const isPlain = typeof piece === 'string' || Buffer.isBuffer(piece);
+    const content = isPlain ? piece : piece.content;
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+    if (!isPlain) {
+      const start = this.#openBytes;
+      const range = { chunk: this.#chunks.length, start, end: start + bytes.length };
+      this.ranges.set(piece.key, range);
+    }
+    if (bytes.length === 0) return;
     this.#open.push(bytes);
     this.#openBytes += bytes.length;
     this.bytes += bytes.length;
@@ -254,9 +275,10 @@ class Chunks {
   }
 }
 
-/** What a document shows of a kind depends on this and on nothing else. */
-function sourceOf({ facts }: CustomKind): string {
-  return ` ${facts.uid}/${facts.generation}/${facts.names.kind}/${facts.state.isTerminating}`;
+function pieceOf(document: OpenApiDocument | undefined, key: string): Buffer | undefined {
+  const range = document?.ranges.get(key);
+  if (range === undefined) return undefined;
+  return document?.chunks[range.chunk]?.subarray(range.start, range.end);
 }
 
 function remoteSourceOf({ spec, publications }: RemoteService): string {

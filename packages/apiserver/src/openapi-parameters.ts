@@ -95,22 +95,37 @@ export function parameterOf(
   place: ParameterPlace,
   dialect: Dialect,
 ): JsonObject {
-  const description = worded(wordsOf(name, where, place));
-  const required = where === 'path' ? { required: true } : {};
-  // in the order of Go's types, from which the names of what is shared are made
-  return dialect.wrapsReferences
-    ? { name, in: where, ...description, ...required, schema: { type, uniqueItems: true } }
-    : { uniqueItems: true, type, ...description, name, in: where, ...required };
+  if (name === 'name' && where === 'path') {
+    return written(name, type, where, `name of the ${place.kind}`, dialect);
+  }
+  const words = descriptionOf(`parameters in ${where}`).fields;
+  const narrowed = [`${place.resource} ${name}`, `${place.method} ${name}`];
+  const own = narrowed.find((one) => words.has(one)) ?? name;
+  const key = `${dialect.prefix} ${where} ${type} ${name} ${own}`;
+  let parameter = known.get(key);
+  if (parameter === undefined) {
+    parameter = written(name, type, where, words.get(own) ?? '', dialect);
+    known.set(key, parameter);
+  }
+  return parameter;
 }
 
-function wordsOf(name: string, where: string, { kind, resource, method }: ParameterPlace): string {
-  if (name === 'name' && where === 'path') return `name of the ${kind}`;
-  const words = descriptionOf(`parameters in ${where}`).fields;
-  for (const narrower of [`${resource} `, `${method} `, '']) {
-    const found = words.get(narrower + name);
-    if (found !== undefined) return found;
-  }
-  return '';
+/** Parameters of many operations, each written once: their words are long. */
+const known = new Map<string, JsonObject>();
+
+function written(
+  name: string,
+  type: string,
+  where: string,
+  words: string,
+  { wrapsReferences }: Dialect,
+): JsonObject {
+  const description = worded(words);
+  const required = where === 'path' ? { required: true } : {};
+  // in the order of Go's types, from which the names of what is shared are made
+  return wrapsReferences
+    ? { name, in: where, ...description, ...required, schema: { type, uniqueItems: true } }
+    : { uniqueItems: true, type, ...description, name, in: where, ...required };
 }
 
 /**
@@ -120,8 +135,8 @@ function wordsOf(name: string, where: string, { kind, resource, method }: Parame
  */
 export class SharedParameters {
   readonly #named = new Map<string, JsonObject>();
-  /** By the text of the parameter. */
-  readonly #references = new Map<string, JsonObject>();
+  /** By the text of the parameter, and by the parameter. */
+  readonly #references = new Map<string | JsonObject, JsonObject>();
 
   get definitions(): JsonObject {
     return Object.fromEntries([...this.#named].sort(([one], [other]) => (one < other ? -1 : 1)));
@@ -152,6 +167,15 @@ export class SharedParameters {
   }
 
   #referenceOf(parameter: JsonObject): JsonObject {
+    const same = this.#references.get(parameter);
+    if (same !== undefined) return same;
+    const reference = this.#referenceByText(parameter);
+    // bodies are objects of their own
+    if (parameter['in'] !== 'body') this.#references.set(parameter, reference);
+    return reference;
+  }
+
+  #referenceByText(parameter: JsonObject): JsonObject {
     const text = goJson(parameter);
     let reference = this.#references.get(text);
     if (reference === undefined) {

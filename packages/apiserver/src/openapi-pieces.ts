@@ -11,6 +11,7 @@ import {
 } from '@megaplane/machinery/custom/openapi-form';
 import { groups, type Resource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
+import type { CustomKind } from './custom/custom-kind.ts';
 import type { Kinds } from './custom/kind-registry.ts';
 import { LOOKUP_NAMES, lookupPaths, lookupSchemas } from './openapi-discovery.ts';
 import { isConnection } from './openapi-names.ts';
@@ -35,8 +36,18 @@ const SCHEMES: JsonObject = {
   },
 };
 
+/** A piece of a document; one that is keyed is the same wherever its key is. */
+export type Piece = string | Buffer | { readonly key: string; readonly content: string | Buffer };
+
+/** Pieces of the document before, by their keys. */
+export type OldPieces = (key: string) => Buffer | undefined;
+
+const NO_PIECES: OldPieces = () => undefined;
+
 /** What one resource, or a group of built-ins, adds to a document. */
 export interface Part {
+  /** What it is made from, and what its schemas are called; absent where it is cheap. */
+  readonly from?: { readonly source: string; readonly names: readonly string[] };
   /** Reads what the schemas are made of, where that is long by itself; comes before `schemas`. */
   readonly read?: () => void;
   readonly paths: () => JsonObject;
@@ -116,17 +127,25 @@ export function* customParts(
       for (const version of kind.versions) {
         if (only !== null && version !== only.version) continue;
         const served = kind.served(version);
-        if (served !== undefined) yield customPart(served, dialect);
+        if (served !== undefined) yield customPart(served, dialect, sourceOf(kind));
       }
     }
   }
 }
 
-function customPart(served: Served, dialect: Dialect): Part {
+/** What a document shows of a kind depends on this and on nothing else. */
+export function sourceOf({ facts }: CustomKind): string {
+  return ` ${facts.uid}/${facts.generation}/${facts.names.kind}/${facts.state.isTerminating}`;
+}
+
+function customPart(served: Served, dialect: Dialect, source: string): Part {
   const { resource, custom } = served;
   let schema: JsonObject | null = null;
   const read = (): JsonObject => custom?.schemas.schemaText(custom) ?? {};
+  const { group, version, kind, listKind } = resource;
+  const names = [kind, listKind].map((one) => publishedName({ group, version, kind: one }));
   return {
+    from: { source: `${version}${source}`, names },
     read: () => {
       schema = read();
     },
@@ -174,7 +193,7 @@ export function metadataPart(dialect: Dialect): Part {
 }
 
 /** A document of version 3 as text, of built-in kinds or of custom ones. */
-export function* version3Text(parts: () => Iterable<Part>, isCustom = false): Iterable<string> {
+export function* version3Text(parts: () => Iterable<Part>, isCustom = false): Iterable<Piece> {
   const info = JSON.stringify(isCustom ? CUSTOM_INFO : INFO);
   yield `{"openapi":"3.0.0","info":${info},"paths":{`;
   yield* members(parts(), 'paths');
@@ -184,22 +203,27 @@ export function* version3Text(parts: () => Iterable<Part>, isCustom = false): It
 }
 
 /** The same document as a message: fields that come again are merged by its readers. */
-export function* version3Protobuf(parts: () => Iterable<Part>, isCustom = false): Iterable<Buffer> {
+export function* version3Protobuf(parts: () => Iterable<Part>, isCustom = false): Iterable<Piece> {
   const info = isCustom ? CUSTOM_INFO : INFO;
   const components: JsonObject = isCustom ? {} : { securitySchemes: SCHEMES };
   yield encodeOpenApiV3({ openapi: '3.0.0', info, paths: {}, components });
-  for (const { paths, schemas } of newMembers(parts())) {
-    yield encodeOpenApiV3({ paths, components: { schemas } });
+  for (const { half, made, content } of newMembers(parts())) {
+    if (content !== undefined) yield content;
+    else
+      yield encodeOpenApiV3(half === 'paths' ? { paths: made } : { components: { schemas: made } });
   }
 }
 
 /** The document of version 2 as text. */
-export function* version2Text(parts: () => Iterable<Part>): Iterable<string> {
+export function* version2Text(
+  parts: () => Iterable<Part>,
+  old: OldPieces = NO_PIECES,
+): Iterable<Piece> {
   yield `{"swagger":"2.0","info":${JSON.stringify(INFO)},"paths":{`;
   const shared = new SharedParameters();
-  yield* members(parts(), 'paths', shared);
+  yield* members(parts(), 'paths', shared, old);
   yield '},"definitions":{';
-  yield* members(parts(), 'schemas');
+  yield* members(parts(), 'schemas', undefined, old);
   yield `},"parameters":${JSON.stringify(shared.definitions)},`;
   yield `"securityDefinitions":${JSON.stringify(SCHEMES)},"security":[{"BearerToken":[]}]}`;
 }
@@ -212,9 +236,18 @@ function* members(
   parts: Iterable<Part>,
   half: 'paths' | 'schemas',
   shared?: SharedParameters,
-): Iterable<string> {
+  old: OldPieces = NO_PIECES,
+): Iterable<Piece> {
   const written = new Set<string>();
   for (const part of parts) {
+    // parts of built-in kinds come first and bring all that parts share
+    const key = part.from === undefined ? '' : `${half} ${part.from.source}`;
+    const content = key === '' ? undefined : old(key);
+    if (content !== undefined) {
+      for (const name of part.from?.names ?? []) written.add(name);
+      yield { key, content };
+      continue;
+    }
     if (half === 'schemas') part.read?.();
     yield '';
     const whole = part[half]();
@@ -226,41 +259,68 @@ function* members(
       text += `${written.size === 0 ? '' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
       written.add(name);
     }
-    yield text;
+    yield key === '' ? text : { key, content: text };
   }
 }
 
 /** The document of version 2 as a message. */
-export function* version2Protobuf(parts: () => Iterable<Part>): Iterable<Buffer> {
+export function* version2Protobuf(
+  parts: () => Iterable<Part>,
+  old: OldPieces = NO_PIECES,
+): Iterable<Piece> {
   const securityDefinitions = SCHEMES;
   const security = [{ BearerToken: [] }];
   const head = { swagger: '2.0', info: INFO, securityDefinitions, security };
   yield encodeOpenApiV2({ ...head, paths: {}, definitions: {} });
   const shared = new SharedParameters();
-  for (const { paths, schemas } of newMembers(parts())) {
-    yield encodeOpenApiV2({ paths: shared.referTo(paths), definitions: schemas });
+  for (const { key, half, made, content } of newMembers(parts(), old)) {
+    const whole = half === 'paths' ? { paths: shared.referTo(made) } : { definitions: made };
+    const own = content ?? encodeOpenApiV2(whole);
+    yield key === '' ? own : { key, content: own };
   }
   yield encodeOpenApiV2({ parameters: shared.definitions });
 }
 
+/** One half of what a part adds to a document, or what it was before. */
+interface Added {
+  /** '' where it is made anew each time. */
+  readonly key: string;
+  readonly half: 'paths' | 'schemas';
+  readonly made: JsonObject;
+  /** In place of what would be made. */
+  readonly content?: Buffer;
+}
+
 /** What each part adds to a document, each half of it a piece of its own. */
-function* newMembers(
-  parts: Iterable<Part>,
-): Iterable<{ readonly paths: JsonObject; readonly schemas: JsonObject }> {
+function* newMembers(parts: Iterable<Part>, old: OldPieces = NO_PIECES): Iterable<Added> {
   const written = new Set<string>();
   for (const part of parts) {
-    part.read?.();
-    yield NOTHING;
-    const made = Object.entries(part.schemas());
-    yield NOTHING;
-    const schemas: JsonObject = {};
-    for (const [name, schema] of made) {
-      if (!written.has(name)) schemas[name] = schema;
-      written.add(name);
+    for (const half of ['schemas', 'paths'] as const) {
+      const key = part.from === undefined ? '' : `${half} ${part.from.source}`;
+      const content = key === '' ? undefined : old(key);
+      if (content !== undefined) {
+        for (const name of half === 'schemas' ? (part.from?.names ?? []) : []) written.add(name);
+        yield { key, half, made: {}, content };
+        continue;
+      }
+      if (half === 'schemas') part.read?.();
+      yield NOTHING;
+      const made = part[half]();
+      yield NOTHING;
+      yield { key, half, made: half === 'paths' ? made : withoutWritten(made, written) };
     }
-    yield { paths: {}, schemas };
-    yield { paths: part.paths(), schemas: {} };
   }
 }
 
-const NOTHING = { paths: {}, schemas: {} };
+/** The schemas that no part before has brought. */
+function withoutWritten(made: JsonObject, written: Set<string>): JsonObject {
+  const schemas: JsonObject = {};
+  for (const [name, schema] of Object.entries(made)) {
+    if (!written.has(name)) schemas[name] = schema;
+    written.add(name);
+  }
+  return schemas;
+}
+
+/** Lets others have their turn. */
+const NOTHING: Added = { key: '', half: 'paths', made: {}, content: Buffer.alloc(0) };
