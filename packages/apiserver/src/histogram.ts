@@ -21,6 +21,13 @@ export class Histogram {
     this.count += weight;
   }
 
+  /** So many values, none above the first bound, of this sum. */
+  observeSmall(count: number, sum: number): void {
+    this.#counts[0] = (this.#counts[0] ?? 0) + count;
+    this.#sum += sum;
+    this.count += count;
+  }
+
   copy(): Histogram {
     const other = new Histogram(this.#bounds);
     other.#counts.set(this.#counts);

@@ -144,6 +144,10 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     '[ALPHA] Mutation admission policy check total, labeled by policy and ' +
       'further identified by binding.',
   ],
+  apiserver_request_body_size_bytes: [
+    'histogram',
+    '[ALPHA] Apiserver request body size in bytes broken out by resource and verb.',
+  ],
   apiserver_request_duration_seconds: [
     'histogram',
     '[STABLE] Response latency distribution in seconds for each verb, dry ' +

@@ -52,6 +52,37 @@ test('a DELETE of the metrics counts from nothing again', () => {
   assert.match(ask('/metrics').text, /apiserver_request_total\{.*resource="pods".*\} 1\n/);
 });
 
+test('bodies of writes are measured by resource and verb, as those of renewals are', () => {
+  const ask = server();
+  const space = '/api/v1/namespaces/a';
+  ask('/api/v1/namespaces', 'POST', {}, { metadata: { name: 'a' } });
+  const sent = { metadata: { name: 'c' }, data: { x: 'y'.repeat(60_000) } };
+  ask(`${space}/configmaps`, 'POST', {}, sent);
+  ask(`${space}/configmaps/c`, 'PUT', {}, { metadata: { name: 'c' } });
+  ask(`${space}/configmaps`);
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/a/leases';
+  const metadata = { name: 'l', namespace: 'a' };
+  const text = ask(leases, 'POST', {}, { metadata, spec: { holderIdentity: 'l' } }).text;
+  const renewed = JSON.parse(text) as { spec: Record<string, unknown> };
+  renewed.spec['renewTime'] = '2026-01-02T03:04:05.000000Z';
+  const size = JSON.stringify(renewed).length;
+  ask(`${leases}/l`, 'PUT', { 'content-type': 'application/json' }, renewed);
+  const lines = ask('/metrics').text.split('\n');
+  const of = (labels: string, kind: string): string | undefined =>
+    lines
+      .find((line) => line.startsWith(`apiserver_request_body_size_bytes_${kind}{${labels}`))
+      ?.split(' ')[1];
+  const create = 'group="",resource="configmaps",verb="create"';
+  assert.equal(of(`${create},le="50000"`, 'bucket'), '0');
+  assert.equal(of(`${create},le="150000"`, 'bucket'), '1');
+  assert.equal(of(`${create},le="3.05e+06"`, 'bucket'), '1');
+  assert.equal(of(create, 'sum'), String(JSON.stringify(sent).length));
+  assert.equal(of('group="",resource="configmaps",verb="update"', 'count'), '1');
+  const lease = 'group="coordination.k8s.io",resource="leases",verb="update"';
+  assert.deepEqual([of(lease, 'count'), of(lease, 'sum')], ['1', String(size)]);
+  assert.equal(of('group="",resource="configmaps",verb="list"', 'count'), undefined);
+});
+
 test('requests of many kinds, by turns, are counted each in its place', () => {
   const ask = server();
   const paths = [

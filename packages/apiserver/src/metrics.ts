@@ -11,6 +11,7 @@ import { printFamily } from './metric-families.ts';
 import { isLongRunning, verbOf } from './operations/long-running.ts';
 import { LastingRequests } from './operations/lasting-requests.ts';
 import { isApply, labelsOf, unroutedLabelsOf, type RequestLabels } from './request-labels.ts';
+import { BodySizes, type BodySize } from './body-sizes.ts';
 import { renderShards } from './watch/shard-metrics.ts';
 import { renderWatches } from './watch/watch-counts.ts';
 
@@ -30,6 +31,8 @@ const RENEWALS: RequestLabels = {
   dryRun: '',
 };
 
+const LEASE_UPDATE = { group: 'coordination.k8s.io', resource: 'leases', verb: 'update' } as const;
+
 const BUCKETS_S = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
   60,
@@ -46,6 +49,8 @@ interface Series extends AnswerSizes {
   readonly isWatch: boolean;
   /** Bytes of answers to reads; null until there is one. */
   sizes: Histogram | null;
+  /** Bytes of bodies of writes; shared by all series of a resource and verb, null before one. */
+  bodies: BodySize | null;
   count: number;
   sumMs: number;
   /** Requests by the first bucket that they fall into. */
@@ -132,6 +137,8 @@ export class Metrics {
   readonly #alike: Alike[] = [];
   #nextAlike = 0;
   #renewals = 0;
+  #renewedBytes = 0;
+  readonly #bodies = new BodySizes();
 
   /** Adds lines that a part of the server counts for itself. */
   addSource(source: (lines: string[]) => void): void {
@@ -147,10 +154,13 @@ export class Metrics {
     this.#alike.length = 0;
     this.#nextAlike = 0;
     this.#renewals = 0;
+    this.#renewedBytes = 0;
+    this.#bodies.reset();
   }
 
   /** A lease was renewed on the short way, in no time to speak of. */
-  countRenewal(): void {
+  countRenewal(bodyBytes: number): void {
+    this.#renewedBytes += bodyBytes;
     this.#renewals++;
   }
 
@@ -175,6 +185,10 @@ export class Metrics {
     if (counters === null) return;
     observe(counters, ms, call.othersMs);
     const { series } = counters;
+    if (this.#bodies.counts(call) && !isLongRunning(call)) {
+      series.bodies ??= this.#bodies.of(call.info);
+      series.bodies.observe(call.body.length);
+    }
     const isRead = SIZED.has(call.info.verb) && series.labels.dryRun === '';
     if (isRead && !isLongRunning(call)) call.sizes = series;
     if (call.annotations?.['k8s.io/deprecated'] === 'true') this.#countDeprecated(call);
@@ -236,6 +250,7 @@ export class Metrics {
         shifts: null,
         othersMs: 0,
         sizes: null,
+        bodies: null,
         addSize,
       };
       this.#durations.set(key, series);
@@ -250,7 +265,9 @@ export class Metrics {
     requests.count += this.#renewals;
     series.count += this.#renewals;
     series.buckets[0] = (series.buckets[0] ?? 0) + this.#renewals;
+    this.#bodies.of(LEASE_UPDATE).observeSmall(this.#renewals, this.#renewedBytes);
     this.#renewals = 0;
+    this.#renewedBytes = 0;
   }
 
   /** Everything as text. */
@@ -272,6 +289,7 @@ export class Metrics {
       lines.push(`apiserver_requested_deprecated_apis{${labels}} 1`);
     }
     this.#renderDurations(lines);
+    this.#bodies.print(lines);
     this.lasting.print(lines);
     renderStorage(world, lines);
     renderShards(world, lines);

@@ -172,7 +172,7 @@ export class ApiServer {
   #tryRenew(exchange: Exchange, identity: Identity, fields: readonly string[]): boolean {
     const { renewals, metrics } = this.parts;
     if (renewals === null || !renewals.tryRenew(exchange, identity, fields)) return false;
-    metrics.countRenewal();
+    metrics.countRenewal(exchange.body.length);
     this.parts.access.countDecision('allowed', 0);
     return true;
   }
