@@ -61,6 +61,8 @@ export class Leases implements LeaseTable {
   /** Where the next look for leases to note begins. */
   #noteNext = 1;
   #noteCycleMs = -Infinity;
+  /** Where to look for a lease that was noted. */
+  #again = 1;
   readonly #free: number[] = [];
   #end = 1;
   #size = 0;
@@ -254,6 +256,19 @@ export class Leases implements LeaseTable {
   }
 
   /**
+   * Notes one lease another time. Those that were noted age by the clock of what follows in the
+   * log, and in a store that is not written to nothing would follow.
+   */
+  #noteAgain(nowMs: number): void {
+    let lease = this.#again < this.#end ? this.#again : 1;
+    const end = Math.min(this.#end, lease + NOTE_LOOKS_MAX);
+    while (lease < end && (this.#used[lease] !== 1 || this.#noted[lease] !== 1)) lease++;
+    this.#again = lease;
+    const leftMs = lease < end ? this.#deadlineMs[lease]! - nowMs : 0;
+    if (leftMs > 0) this.#owner.logLeaseLeft(lease, leftMs);
+  }
+
+  /**
    * Notes in the log what is left of some leases that were not renewed lately, so that a restart
    * neither prolongs nor cuts them: NOTE_LOOKS_MAX per call, all of them once per NOTE_CYCLE_MS or
    * as fast as calls come.
@@ -262,6 +277,7 @@ export class Leases implements LeaseTable {
     if (this.#noteNext === 1) {
       if (nowMs - this.#noteCycleMs < NOTE_CYCLE_MS) return;
       this.#noteCycleMs = nowMs;
+      this.#noteAgain(nowMs);
     }
     const end = Math.min(this.#end, this.#noteNext + NOTE_LOOKS_MAX);
     for (; this.#noteNext < end; this.#noteNext++) {
