@@ -92,3 +92,10 @@ test('what is printed is read as what it was', () => {
     { numRuns: RUNS },
   );
 });
+
+test('a string that is almost a number of a hundred kilobytes is printed in time', () => {
+  const before = process.cpuUsage();
+  yamlText({ a: `${'0'.repeat(100_000)}!` });
+  const { user } = process.cpuUsage(before);
+  assert(user < 1_500_000, `${user / 1000} ms`);
+});

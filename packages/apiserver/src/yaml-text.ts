@@ -20,7 +20,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ]),
   ...['', '+', '-'].flatMap((sign) => ['.inf', '.Inf', '.INF'].map((word) => sign + word)),
 ]);
-const FLOAT = /^[-+]?[0-9]*\.?[0-9]+([eE][-+][0-9]+)?$/;
+const FLOAT = /^[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)([eE][-+][0-9]+)?$/;
 const INTEGER = /^[-+]?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[0-9][0-9_]*)$/;
 const BASE_60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 const ZONE = String.raw`(?:[ \t]*(?:Z|[-+]\d\d?(?::\d\d)?))?`;

@@ -71,7 +71,7 @@ export function formatByteSize(bytes: number): string {
 
 /** Reads a duration; the value is milliseconds, with a fraction, and may be negative. */
 export function parseDurationMs(text: string): Parsed {
-  const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(text);
+  const match = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(text);
   if (match === null) {
     return {
       kind: 'invalid',
@@ -79,7 +79,7 @@ export function parseDurationMs(text: string): Parsed {
     };
   }
   let sum = 0;
-  for (const part of (match[2] ?? '').matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+  for (const part of (match[2] ?? '').matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
     sum += Number(part[1]) * (DURATION_UNITS[part[2] ?? ''] ?? 0);
   }
   return { kind: 'value', value: match[1] === '-' && sum !== 0 ? -sum : sum };

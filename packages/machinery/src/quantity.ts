@@ -157,16 +157,16 @@ function canonical(quantity: Quantity): string {
   return `${digits}${DECIMAL_SUFFIXES[largest / 3 + 3]}`;
 }
 
-const NUMBER = /^([+-]?)0*(\d*)(?:(\.)(\d*))?((?:[eEinumkKMGTP]*)[-+]?\d*)$/;
+const NUMBER = /^([+-]?)(\d*)(?:\.(\d*))?((?:[eEinumkKMGTP]+[-+]?\d*|[-+]\d*)?)$/;
 
 /** The amount, or why the text is none. A suffix alone counts as zero; space is refused. */
 export function parseQuantity(text: string): Quantity | QuantityFailure {
   const match = text === '' ? null : NUMBER.exec(text);
   if (match === null) return 'format';
-  const [, sign = '', stripped = '', , fraction = '', suffixText = ''] = match;
+  const [, sign = '', whole = '', fraction = '', suffixText = ''] = match;
   const suffix = suffixOf(suffixText);
   if (suffix === undefined) return 'suffix';
-  const number = stripped === '' ? '0' : stripped;
+  const number = whole.replace(/^0+/, '') || '0';
   let digits = BigInt(number + fraction);
   if (sign === '-') digits = -digits;
   const scale = suffix.format === 'BinarySI' ? -fraction.length : suffix.exponent - fraction.length;

@@ -173,9 +173,9 @@ export function parseDuration(text: string): number | undefined {
   const match = /^([+-]?)(.*)$/s.exec(text);
   const body = match?.[2] ?? '';
   if (body === '0') return 0;
-  if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined;
+  if (!/^((\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined;
   let nanos = 0;
-  for (const part of body.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+  for (const part of body.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
     nanos += Math.trunc(Number(part[1]) * (UNITS[part[2] ?? ''] ?? 0));
   }
   if (nanos > Number.MAX_SAFE_INTEGER * 1024) return undefined;

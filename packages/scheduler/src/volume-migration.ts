@@ -121,7 +121,7 @@ function builtInOf(sources: VolumeSources, labels: Labels): BuiltIn | null {
 function blockStoreHandle(volumeID: string): string | null {
   if (!volumeID.startsWith('aws://')) return volumeID;
   const path = volumeID.slice('aws://'.length).replace(/^[^/]*/, '');
-  const handle = path.replaceAll(/^\/+|\/+$/g, '');
+  const handle = path.replaceAll(/^\/+|(?<!\/)\/+$/g, '');
   return /^vol-[^/]*$/.test(handle) ? handle : null;
 }
 

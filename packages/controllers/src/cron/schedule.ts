@@ -41,7 +41,7 @@ function failed(message: string): ParsedSchedule {
 
 /** `@every 1h30m`: counted from the time that is asked about, in whole seconds. */
 function parseEvery(text: string): ParsedSchedule {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  const parts = [...text.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   if (parts.map(([part]) => part).join('') !== text || parts.length === 0) {
     return failed(`failed to parse duration @every ${text}`);
   }

@@ -327,7 +327,7 @@ function parseUnsigned(text: string): CelValue {
 }
 
 function parseDouble(text: string): CelValue {
-  const plain = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text);
+  const plain = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text);
   if (plain) return Number(text);
   const special = /^([+-]?)(?:inf|infinity)$/i.exec(text);
   if (special !== null) return special[1] === '-' ? -Infinity : Infinity;

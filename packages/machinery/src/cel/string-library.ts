@@ -93,7 +93,7 @@ function join(list: CelList, by = ''): CelValue {
 }
 
 const trim = (text: string): CelValue =>
-  text.replace(/^[\p{White_Space}]+/u, '').replace(/[\p{White_Space}]+$/u, '');
+  text.replace(/^\p{White_Space}+/u, '').replace(/(?<!\p{White_Space})\p{White_Space}+$/u, '');
 
 const ESCAPES: Readonly<Record<string, string>> = {
   '\x07': '\\a',

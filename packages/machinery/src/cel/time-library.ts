@@ -16,10 +16,10 @@ const UNITS: Readonly<Record<string, bigint>> = {
 
 /** Go's form: `1h30m`, `-1.5s`; undefined for anything else or what int64 cannot hold. */
 export function parseGoDuration(text: string): bigint | undefined {
-  const found = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
+  const found = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
   if (found === null) return text === '0' || text === '+0' || text === '-0' ? 0n : undefined;
   let nanos = 0n;
-  for (const part of (found[2] ?? '').matchAll(/(\d*)\.?(\d*)(ns|us|µs|μs|ms|s|m|h)/g)) {
+  for (const part of (found[2] ?? '').matchAll(/(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g)) {
     const [, whole = '', fraction = '', unit = ''] = part;
     const scale = UNITS[unit] ?? 1n;
     nanos += BigInt(whole === '' ? '0' : whole) * scale;

@@ -28,7 +28,7 @@ export function parseDurationFormat(text: string): bigint | undefined {
   const plain = parseGoDuration(text);
   if (plain !== undefined) return plain;
   let nanos: bigint | undefined;
-  for (const [, amount = '', word = ''] of text.matchAll(/(\d+)\s*([A-Za-zµ]+)/g)) {
+  for (const [, amount = '', word = ''] of text.matchAll(/(?<!\d)(\d+)\s*([A-Za-zµ]+)/g)) {
     if (BigInt(amount) > INT64_MAX) return undefined;
     const name = word.toLowerCase();
     for (const unit of UNITS) {

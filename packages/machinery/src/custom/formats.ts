@@ -45,7 +45,7 @@ function isHostname(text: string): boolean {
 
 /** Upstream tolerates zeros in front of the numbers. */
 function withoutLeadingZeros(address: string): string {
-  return address.replaceAll(/(^|[.:])0+(?=\d+(?:\.|$))/g, '$1');
+  return address.replaceAll(/(?<=^|[.:])0\d+(?=\.|$)/g, (zeros) => zeros.replace(/^0+(?=\d)/, ''));
 }
 
 function isSloppyIpv4(text: string): boolean {

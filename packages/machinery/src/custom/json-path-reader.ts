@@ -35,7 +35,7 @@ export type Step =
   | { readonly kind: 'identifier' };
 
 const OPERATORS: ReadonlySet<string> = new Set(['==', '!=', '<', '<=', '>', '>=']);
-const COMPARISON = /^([^!<>=]+)([!<>=]+)(.+?)$/;
+const COMPARISON = /^([^!<>=]+)([!<>=]+)(.+)$/s;
 const SLICE = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
 const TERMINATORS = new Set([' ', '\t', '\r', '\n', '.', ',', '[', ']', '$', '@', '{', '}']);
 const WORD = /[\p{L}\p{Nd}_]/u;
@@ -120,7 +120,7 @@ export class PathReader {
   #number(): boolean {
     const [found = ''] = /^[+-]?[.\d]*/.exec(this.#text.slice(this.#at)) ?? [];
     this.#at += found.length;
-    if (!/^[+-]?(\d+\.?\d*|\.\d+)$/.test(found)) return false;
+    if (!/^[+-]?(\d+(?:\.\d*)?|\.\d+)$/.test(found)) return false;
     this.#steps.push({ kind: 'literal', value: Number(found) });
     return true;
   }
@@ -150,7 +150,7 @@ export class PathReader {
     if (parts.length === 1) return this.#add(bracketed(inside));
     const paths: (readonly Step[])[] = [];
     for (const part of parts) {
-      const path = bracketed(part.replaceAll(/^ +| +$/g, ''));
+      const path = bracketed(part.replaceAll(/^ +|(?<! ) +$/g, ''));
       if (path === null) return false;
       paths.push(path);
     }

@@ -168,12 +168,13 @@ abstract class Callbacks {
     else this.#early.push(run);
   }
 
-  /** A message of the resize stream: `{"Width":80,"Height":24}`. */
+  /** Messages of the resize stream: `{"Width":80,"Height":24}`, the members in any order. */
   protected resized(bytes: Buffer): void {
     for (const text of bytes.toString('utf8').split('\n')) {
       if (text.trim() === '') continue;
-      const size = /"Width":\s*(\d+).*"Height":\s*(\d+)/.exec(text);
-      if (size !== null) this.onResize(Number(size[1]), Number(size[2]));
+      const width = /"Width":\s*(\d{1,5})/i.exec(text);
+      const height = /"Height":\s*(\d{1,5})/i.exec(text);
+      if (width !== null && height !== null) this.onResize(Number(width[1]), Number(height[1]));
     }
   }
 }

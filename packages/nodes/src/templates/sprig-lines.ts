@@ -45,7 +45,7 @@ function abbreviatedBoth(left: number, width: number, text: string): string {
 }
 
 function decoded32(text: string): string {
-  const digits = text.replace(/=+$/, '');
+  const digits = text.replace(/(?<!=)=+$/, '');
   const bits = Array.from(digits, (digit) => BASE32.indexOf(digit).toString(2).padStart(5, '0'));
   const bytes = bits.join('').match(/.{8}/g) ?? [];
   const bad = Array.from(digits).findIndex((digit) => !BASE32.includes(digit));

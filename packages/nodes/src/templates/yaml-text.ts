@@ -3,7 +3,7 @@
 /** Words that YAML 1.1 takes for something else than text. */
 const TAKEN = /^(y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan|)$/i;
 const NUMBER =
-  /^[-+]?(0b[01_]+|0o?[0-7_]+|0x[\da-f_]+|\d[\d_]*|(\d[\d_]*)?\.?\d[\d_]*\.?(e[-+]?\d+)?)$/i;
+  /^[-+]?(0b[01_]+|0o?[0-7_]+|0x[\da-f_]+|(\d[\d_]*(\.\d[\d_]*)?|\.\d[\d_]*)\.?(e[-+]?\d+)?)$/i;
 /** Numbers in base 60, and times. */
 const COLONS = /^[-+]?\d[\d_]*(:[0-5]?\d)+(\.\d*)?$/;
 const TIME = /^\d{4}-\d\d?-\d\d?([Tt ]+\d\d?:\d\d:\d\d(\.\d*)?( ?(Z|[-+]\d\d?(:\d\d)?))?)?$/;
