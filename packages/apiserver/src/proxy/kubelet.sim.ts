@@ -100,13 +100,13 @@ export class KubeletModel {
         `Sec-WebSocket-Accept: ${accept.digest('base64')}\r\n` +
         `Sec-WebSocket-Protocol: ${protocol}\r\n\r\n`,
     );
+    let channel = 0;
     const reader = new FrameReader({
-      onData: (bytes) => {
-        if (bytes[0] === 0) {
-          const output = Buffer.from(bytes);
-          output[0] = 1;
-          socket.write(binaryFrame(output));
-        } else if (bytes[0] === CLOSE_CHANNEL) this.#succeed(socket);
+      onData: (bytes, isContinued) => {
+        if (!isContinued) channel = bytes[0] ?? 0;
+        const data = isContinued ? bytes : bytes.subarray(1);
+        if (channel === 0) socket.write(binaryFrame(Buffer.concat([Buffer.from([1]), data])));
+        else if (channel === CLOSE_CHANNEL && data.length > 0) this.#succeed(socket);
       },
       onReply: (bytes) => socket.write(bytes),
       onClose: () => socket.end(),

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runApiserver, type ApiserverService } from '../run.ts';
 import { issue, KubeletModel } from './kubelet.sim.ts';
-import { binaryFrame, FrameReader } from '@megaplane/machinery/streams/websocket-frames';
+import { binaryFrame } from '@megaplane/machinery/streams/websocket-frames';
 
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-proxy-'));
 const socketPath = join(dir, 'api.sock');
@@ -297,25 +297,6 @@ test('port-forward over WebSocket becomes SPDY for a kubelet that wants that', a
   assert.equal(text, 'hello SOME BYTES');
   assert.match(kubelet.seen.at(-1) ?? '', /^GET \/portForward\/default\/p the-apiserver/);
   socket.destroy();
-});
-
-test('frames that break the rules end the connection, cut ones wait for the rest', () => {
-  const seen: string[] = [];
-  const reader = (): FrameReader =>
-    new FrameReader({
-      onData: (bytes) => seen.push(bytes.toString()),
-      onReply: (bytes) => seen.push(`reply ${bytes[0]}`),
-      onClose: () => seen.push('close'),
-    });
-  const one = reader();
-  const frame = masked(Buffer.from('cut in pieces'));
-  for (const byte of frame) one.read(Buffer.from([byte]));
-  reader().read(binaryFrame(Buffer.from('not masked')));
-  const ping = masked(Buffer.from('p'));
-  ping[0] = 0x89;
-  reader().read(ping);
-  reader().read(Buffer.from([0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]));
-  assert.deepEqual(seen, ['cut in pieces', 'close', 'reply 138', 'close']);
 });
 
 const kubectls = ((): string[] => {

@@ -15,6 +15,8 @@ import {
 } from '@megaplane/machinery/streams/websocket-frames';
 import { SpdySession, type SpdyStream } from './spdy-session.ts';
 
+/** A terminal's size has some thirty. */
+const RESIZE_BYTES_MAX = 1024;
 /** A client has this long to open its streams. */
 export const STREAMS_MS_MAX = 30_000;
 /** A connection over which nothing was said for so long is closed, as kubelets do. */
@@ -156,6 +158,8 @@ abstract class Callbacks {
   onDrain: () => void = () => {};
   onClose: () => void = () => {};
   #early: (() => void)[] | null = [];
+  /** What came of the next size. */
+  #sizes = '';
 
   begin(): void {
     const early = this.#early ?? [];
@@ -168,10 +172,11 @@ abstract class Callbacks {
     else this.#early.push(run);
   }
 
-  /** Messages of the resize stream: `{"Width":80,"Height":24}`, the members in any order. */
+  /** Of the resize stream: `{"Width":80,"Height":24}`, the members in any order, in pieces too. */
   protected resized(bytes: Buffer): void {
-    for (const text of bytes.toString('utf8').split('\n')) {
-      if (text.trim() === '') continue;
+    const texts = (this.#sizes + bytes.toString('latin1')).split('}');
+    this.#sizes = texts.pop()?.slice(0, RESIZE_BYTES_MAX) ?? '';
+    for (const text of texts) {
       const width = /"Width":\s*(\d{1,5})/i.exec(text);
       const height = /"Height":\s*(\d{1,5})/i.exec(text);
       if (width !== null && height !== null) this.onResize(Number(width[1]), Number(height[1]));
