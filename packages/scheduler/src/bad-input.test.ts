@@ -79,6 +79,24 @@ test('a selector with a hundred thousand labels takes a moment, not the schedule
   assert.match(bench.place(asking({ cpu: '1' })), /^n\d+$/);
 });
 
+test('tens of thousands of node names or of resources take a moment', () => {
+  const bench = new Bench();
+  for (let i = 0; i < 2000; i++) bench.node(`n${i}`, { cpu: '4', memory: '8Gi', pods: '10' });
+  const before = process.cpuUsage();
+  const nodeSelectorTerms = Array.from({ length: 25_000 }, (_, i) => ({
+    matchFields: [{ key: 'metadata.name', operator: 'In', values: [`x${i}`] }],
+  }));
+  const requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms };
+  const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution };
+  const named = bench.place({ ...asking({ cpu: '1' }), affinity: { nodeAffinity } });
+  assert.match(named, /^0\/2000 nodes are available/);
+  const resources = Array.from({ length: 1000 }, (_, i) => [`x.io/r${i}`, '1']);
+  const many = bench.place(asking(Object.fromEntries(resources)));
+  assert.match(many, /^0\/2000 nodes are available: 2000 Insufficient x.io\/r0, 2000 Insuff/);
+  const { user, system } = process.cpuUsage(before);
+  assert(user + system < 4e6, `${user + system} us`);
+});
+
 test('bytes that are no pod are refused, and the row goes to the next one', () => {
   const { core } = new Bench();
   for (const text of ['', '[]', '{}', '{"metadata":{}}', '"pod"', '{"spec":5}']) {

@@ -298,13 +298,18 @@ function failed(
 ): Decision {
   const reasons = new Map<string, number>();
   const rejecters = new Set<string>();
+  // Nodes that lack the same share their list, which may be long.
+  const nodesBy = new Map<readonly string[], number>();
   const count = ({ reasons: texts, plugin }: Verdict, nodes: number): void => {
     rejecters.add(plugin);
-    for (const text of texts) reasons.set(text, (reasons.get(text) ?? 0) + nodes);
+    nodesBy.set(texts, (nodesBy.get(texts) ?? 0) + nodes);
   };
   for (const verdict of verdicts.values()) count(verdict, 1);
   const unseen = snapshot.nodes.length - verdicts.size;
   if (absent !== null && unseen > 0) count(absent, unseen);
+  for (const [texts, nodes] of nodesBy) {
+    for (const text of texts) reasons.set(text, (reasons.get(text) ?? 0) + nodes);
+  }
   const isError = after.isError === true;
   return {
     kind: 'failed',

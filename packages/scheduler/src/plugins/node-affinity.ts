@@ -50,11 +50,11 @@ function namesOf({ matchFields }: NodeSelectorTerm): Set<string> | null {
 export function namedNodes({ spec }: PodObject): Set<string> | null {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const terms = required?.nodeSelectorTerms ?? [];
-  let all = new Set<string>();
+  const all = new Set<string>();
   for (const term of terms) {
     const names = namesOf(term);
     if (names === null) return null;
-    all = all.union(names);
+    for (const name of names) all.add(name);
   }
   return terms.length === 0 ? null : all;
 }

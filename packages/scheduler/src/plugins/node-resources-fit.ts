@@ -20,14 +20,16 @@ export interface NodeResourcesFitArgs {
   readonly scoringStrategy?: ScoringStrategy;
 }
 
-interface Shortage {
+/** One resource that a pod asks for. */
+interface Want {
+  readonly name: string;
+  readonly amount: number;
+  /** Why a node without it will not do. */
   readonly reason: string;
-  /** More than the whole node has. */
-  readonly isHopeless: boolean;
 }
 
 const LEFT_OUT: Usage = { requested: 0, capacity: 0, weight: 0 };
-const TOO_MANY_PODS: Shortage = { reason: 'Too many pods', isHopeless: false };
+const TOO_MANY_PODS = 'Too many pods';
 const DEFAULT_STRATEGY: ScoringStrategy = {
   type: 'LeastAllocated',
   resources: [
@@ -36,28 +38,43 @@ const DEFAULT_STRATEGY: ScoringStrategy = {
   ],
 };
 
-function shortageOf(name: string, wanted: number, node: NodeInfo): Shortage | null {
-  const capacity = amountIn(node.allocatable, name);
-  if (wanted <= capacity - amountIn(node.requested, name)) return null;
-  return { reason: `Insufficient ${name}`, isHopeless: wanted > capacity };
+/** What nodes are asked for, in the order in which shortages are told. */
+function wantsOf(request: Resources, isIgnored: (name: string) => boolean): Want[] {
+  const { milliCpu, memory, ephemeral, scalars } = request;
+  const wants: Want[] = [];
+  const want = (name: string, amount: number): void => {
+    wants.push({ name, amount, reason: `Insufficient ${name}` });
+  };
+  if (milliCpu > 0) want('cpu', milliCpu);
+  if (memory > 0) want('memory', memory);
+  if (ephemeral > 0) want('ephemeral-storage', ephemeral);
+  for (const [name, amount] of scalars) if (amount !== 0 && !isIgnored(name)) want(name, amount);
+  return wants;
 }
 
-/** All that is short on a node, not only the first. */
+function areEqual(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((text, index) => text === other[index]);
+}
+
+/** All that is short on a node, not only the first; devices are for others to look at. */
 function shortages(
-  request: Resources,
+  wants: readonly Want[],
   node: NodeInfo,
-  isIgnored: (name: string) => boolean,
-): Shortage[] {
-  const found: (Shortage | null)[] = [];
-  if (node.pods.length + 1 > node.allocatablePods) found.push(TOO_MANY_PODS);
-  const { milliCpu, memory, ephemeral, scalars } = request;
-  if (milliCpu > 0) found.push(shortageOf('cpu', milliCpu, node));
-  if (memory > 0) found.push(shortageOf('memory', memory, node));
-  if (ephemeral > 0) found.push(shortageOf('ephemeral-storage', ephemeral, node));
-  for (const [name, wanted] of scalars) {
-    if (wanted !== 0 && !isIgnored(name)) found.push(shortageOf(name, wanted, node));
+  backed: ReadonlyMap<string, unknown>,
+): Rejection | null {
+  const reasons: string[] = [];
+  let isHopeless = false;
+  if (node.pods.length + 1 > node.allocatablePods) reasons.push(TOO_MANY_PODS);
+  for (const { name, amount, reason } of wants) {
+    const capacity = amountIn(node.allocatable, name);
+    if (amount <= capacity - amountIn(node.requested, name)) continue;
+    if (isDelegated(name, node, backed)) continue;
+    reasons.push(reason);
+    // More than the whole node has.
+    if (amount > capacity) isHopeless = true;
   }
-  return found.filter((shortage) => shortage !== null);
+  if (reasons.length === 0) return null;
+  return { code: isHopeless ? 'unresolvable' : 'unschedulable', reasons };
 }
 
 export class NodeResourcesFit implements Plugin {
@@ -74,25 +91,15 @@ export class NodeResourcesFit implements Plugin {
 
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
     const backed = backedResources(pod, snapshot);
-    return filterEach((node) => this.filter(pod.requests, node, backed));
-  }
-
-  /** Null if what is asked for is left on the node; devices are for others to look at. */
-  filter(
-    request: Resources,
-    node: NodeInfo,
-    backed: ReadonlyMap<string, unknown> = new Map(),
-  ): Rejection | null {
-    const found = shortages(
-      request,
-      node,
-      (name) => this.isIgnored(name) || isDelegated(name, node, backed),
-    );
-    if (found.length === 0) return null;
-    return {
-      code: found.some(({ isHopeless }) => isHopeless) ? 'unresolvable' : 'unschedulable',
-      reasons: found.map(({ reason }) => reason),
-    };
+    const wants = wantsOf(pod.requests, (name) => this.isIgnored(name));
+    let last: readonly string[] = [];
+    return filterEach((node) => {
+      const found = shortages(wants, node, backed);
+      // Nodes lack the same mostly, and a pod may ask for thousands of resources.
+      if (found !== null && areEqual(found.reasons, last)) return { ...found, reasons: last };
+      last = found?.reasons ?? last;
+      return found;
+    });
   }
 
   isIgnored(name: string): boolean {
