@@ -139,6 +139,7 @@ test('a turn that lasts puts off what comes late, and a lease goes before the fl
     /dispatched_requests_total\{flow_schema="global-default",priority_level="global-default"\} 300/,
   );
   assert.match(metrics, /current_inqueue_requests\{[^}]*global-default"\} 0/);
+  assert.match(metrics, /queue_length_after_enqueue_count\{[^}]*global-default"\} 300/, 'all');
 });
 
 test('levels take turns by the time they use, whoever came first', () => {

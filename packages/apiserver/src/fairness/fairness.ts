@@ -102,6 +102,7 @@ export class Fairness {
       isOver: false,
     };
     if (isExempt || (!this.#isBehind(nowMs) && level.waiting === 0 && level.fits(seats))) {
+      if (level.config.type === 'queue') series.enqueueAlone();
       this.#start(new Ticket(held, seats, 0n, nowMs), nowMs, nowMs);
       return;
     }
@@ -135,6 +136,7 @@ export class Fairness {
   countRenewal({ route: { level, series } }: LeaseFlow): void {
     level.dispatched++;
     series.dispatched++;
+    if (level.config.type === 'queue') series.enqueueAlone();
   }
 
   /** Lets a renewal wait for its turn, or refuses it. `bytes`: of its body. */

@@ -66,6 +66,11 @@ export class FlowSeries {
     this.labels = `flow_schema="${schema}",priority_level="${level}"`;
   }
 
+  /** Upstream puts each request into its queue, also where its turn comes at once. */
+  enqueueAlone(): void {
+    this.queueLengths.observe(1);
+  }
+
   reject(reason: Refusal): void {
     this.rejected.set(reason, (this.rejected.get(reason) ?? 0) + 1);
   }
