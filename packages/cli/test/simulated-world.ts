@@ -25,7 +25,7 @@ export function simulatedWorld(
     identity: 'one',
     part: WHOLE,
     isFirst: true,
-    before: null,
+    takeOver: () => null,
     stages: [],
     onRefused: (stage, why) => assert.fail(`${stage}: ${why}`),
     options: { ...simulatedOptions(endpoint), ...more },

@@ -51,8 +51,8 @@ export interface WorldParts {
   readonly stages: readonly KwokObject[];
   /** No other world was there before it: what is wrong with files ends the program. */
   readonly isFirst: boolean;
-  /** Keeps leases until this one does; null: none does. */
-  readonly before: SimulatedWorld | null;
+  /** Asked once: the world that has kept leases until now; nobody else holds it any more. */
+  takeOver(): SimulatedWorld | null;
   /** A Stage of the server cannot be played. */
   onRefused(stage: string, why: string): void;
 }
@@ -398,7 +398,7 @@ export class SimulatedWorld {
 
   /** What the world before has renewed since leases were read is known there. */
   #takeOver(idLimit: number, isOurs: (id: number) => boolean): void {
-    const { before } = this.#parts;
+    const before = this.#parts.takeOver();
     if (before === null) return;
     for (let id = 0; id < idLimit; id++) {
       if (!isOurs(id)) continue;

@@ -18,7 +18,10 @@ import { FileError, readDocuments } from './stages/yaml-fields.ts';
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;
 
-export type WorldsParts = Omit<WorldParts, 'part' | 'stages' | 'isFirst' | 'before' | 'onRefused'>;
+export type WorldsParts = Omit<
+  WorldParts,
+  'part' | 'stages' | 'isFirst' | 'takeOver' | 'onRefused'
+>;
 
 export class Worlds {
   readonly #parts: WorldsParts;
@@ -114,7 +117,11 @@ export class Worlds {
       ...this.#parts,
       part: this.#part,
       isFirst: last === null,
-      before: this.#before,
+      takeOver: () => {
+        const before = this.#before;
+        this.#before = null;
+        return before;
+      },
       stages: this.#objects.of('Stage'),
       onRefused: (stage, why) => this.#refused('Stage', stage, why),
     });
