@@ -29,6 +29,7 @@ import {
   withoutReasons,
   type PodStage,
 } from './pod-stages.ts';
+import { RoomCalls } from './room-calls.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 export const RETRY_MS_MIN = 1000;
@@ -88,13 +89,14 @@ export class Pods {
   readonly #inFlight: Map<number, Action> = new Map();
   /** Requests that wait for room, or for the one before them; bounded by the number of pods. */
   readonly #waiting: Map<number, Action> = new Map();
+  readonly #room: RoomCalls;
   #isStopped = false;
 
   constructor(options: PodsOptions) {
     this.#options = options;
     this.#client = options.client;
     this.#ips = new PodIps(options.addresses);
-    options.client.onRoom(() => this.#drain());
+    this.#room = new RoomCalls(options.client, () => this.#drain());
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!isNew && this.#isAtRest(id, bytes, start, end)) return;
@@ -163,6 +165,7 @@ export class Pods {
   /** Sends nothing any more. */
   stop(): void {
     this.#isStopped = true;
+    this.#room.stop();
     this.#waiting.clear();
     this.#inFlight.clear();
   }

@@ -10,6 +10,7 @@ import { secondTime } from './lease-object.ts';
 import { nodeName } from './node-object.ts';
 import type { Part } from './membership.ts';
 import type { NodeBodies } from './node-object.ts';
+import { RoomCalls } from './room-calls.ts';
 import type { SimulatorMetrics } from './simulator-metrics.ts';
 
 const PATH = '/api/v1/nodes';
@@ -54,6 +55,7 @@ export class Registration {
   #underWay = 0;
   #isPumping = false;
   #isStopped = false;
+  #room: RoomCalls | null = null;
   #hasToldRefusal = false;
 
   constructor(options: RegistrationOptions) {
@@ -70,10 +72,11 @@ export class Registration {
   /** Registers no more. */
   stop(): void {
     this.#isStopped = true;
+    this.#room?.stop();
   }
 
   start(): void {
-    this.#options.client.onRoom(() => this.#pump());
+    this.#room = new RoomCalls(this.#options.client, () => this.#pump());
     this.#pump();
   }
 
