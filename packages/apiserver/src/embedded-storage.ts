@@ -3,6 +3,7 @@
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
 import { PACKED_MARK, packedDefinition, RecentDefinitions } from './custom/packed-definitions.ts';
 import { isEventKey, type EventLeases } from './event-leases.ts';
+import { printFamily } from './metric-families.ts';
 import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
 import {
   emptyRow,
@@ -181,6 +182,12 @@ export class EmbeddedStorage implements Storage {
 
   onPublish(listener: () => void): void {
     this.#store.onPublish(() => listener());
+  }
+
+  print(lines: string[]): void {
+    const name = 'apiserver_storage_size_bytes';
+    printFamily(lines, name);
+    lines.push(`${name}{storage_cluster_id="embedded"} ${this.#store.arenas.allocatedBytes}`);
   }
 
   compact(revision: number): void {

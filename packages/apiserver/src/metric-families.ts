@@ -184,6 +184,10 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     '[STABLE] Response size distribution in bytes for each group, version, ' +
       'verb, resource, subresource, scope and component.',
   ],
+  apiserver_storage_size_bytes: [
+    'gauge',
+    '[STABLE] Size of the storage database file physically allocated in bytes.',
+  ],
   apiserver_storage_objects: [
     'gauge',
     '[STABLE] (Deprecated since 1.34.0) [DEPRECATED, consider using ' +

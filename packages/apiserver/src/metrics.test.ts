@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ClientRequests } from './admission/client-requests.ts';
 import { createApiServer } from './assembly.ts';
+import { Store } from '@megaplane/store/store';
+import { EmbeddedStorage } from './embedded-storage.ts';
 import { EtcdRequests } from './etcd/etcd-requests.ts';
 import { ExchangeModel } from './exchange-model.sim.ts';
 import { StorageModel } from './storage-model.sim.ts';
@@ -265,4 +267,15 @@ test('calls of webhooks are counted by host and code', () => {
   assert(lines.includes('rest_client_requests_total{code="<error>",host="h:1",method="POST"} 1'));
   const bucket = 'rest_client_request_duration_seconds_bucket{host="h:1",verb="POST",le="0.25"} 1';
   assert(lines.includes(bucket), lines.join('\n'));
+});
+
+test('the embedded store tells how large it is, as upstream does of etcd', () => {
+  const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 11);
+  const storage = new EmbeddedStorage(store, () => Promise.resolve());
+  const key = Buffer.from('/registry/configmaps/a/b');
+  storage.put(key, Buffer.alloc(100_000, 0x20), 0, () => undefined);
+  const lines: string[] = [];
+  storage.print(lines);
+  const size = /^apiserver_storage_size_bytes\{storage_cluster_id="embedded"\} (\d+)$/m;
+  assert.ok(Number(size.exec(lines.join('\n'))?.[1]) >= 100_000, lines.join('\n'));
 });

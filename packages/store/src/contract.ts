@@ -95,6 +95,9 @@ export interface Watcher {
  * from the first on, anything else = the first key that is not in the range any more.
  */
 export interface RevisionedStore {
+  /** Memory that all versions of all keys take. */
+  readonly arenas: { readonly allocatedBytes: number };
+
   /** Revision of the newest write, 1 in a fresh store. */
   readonly appliedRevision: number;
   /** Everything up to here is as durable as promised and visible to watchers. */
