@@ -39,6 +39,20 @@ function complaint(text: string): string {
   return result.error;
 }
 
+test('long lists of values are searched as short ones are', () => {
+  for (const count of [1, 2, 16, 17, 18, 100, 1001]) {
+    const list = Array.from({ length: count }, (_, index) => `v${(index * 7919) % 100_003}`);
+    const among = parsed(`k in (${list.join()})`);
+    const others = parsed(`k notin (${list.join()})`);
+    for (const value of [...list, '', 'a', 'v', 'v1x', 'z', `${list[0]}0`]) {
+      const isAmong = list.includes(value);
+      assert.equal(matchesLabels(among, { k: value }), isAmong, value);
+      assert.equal(matchesLabels(others, { k: value }), !isAmong, value);
+    }
+    assert(!matchesLabels(among, {}) && matchesLabels(others, {}));
+  }
+});
+
 test('every form of a requirement selects as it reads', () => {
   const labels = { app: 'web', tier: 'front', rank: '7', empty: '' };
   const holding = [

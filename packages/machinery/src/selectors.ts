@@ -21,6 +21,9 @@ import { labelValueErrors, qualifiedNameErrors } from './names.ts';
 export const OPERATORS = ['in', 'notin', '=', '==', '!=', 'gt', 'lt', 'exists', '!'] as const;
 export type Operator = (typeof OPERATORS)[number];
 
+/** Longer lists of values are searched, not scanned. */
+const SCANNED_MAX = 16;
+
 /** One condition on one label. `values` is sorted, without doubles. */
 export interface Requirement {
   readonly key: string;
@@ -403,10 +406,10 @@ function holds(requirement: Requirement, labels: JsonObject | undefined): boolea
     case 'in':
     case '=':
     case '==':
-      return has && requirement.values.includes(value);
+      return has && isAmong(requirement.values, value);
     case 'notin':
     case '!=':
-      return !has || !requirement.values.includes(value);
+      return !has || !isAmong(requirement.values, value);
     case 'exists':
       return has;
     case '!':
@@ -415,6 +418,19 @@ function holds(requirement: Requirement, labels: JsonObject | undefined): boolea
     case 'lt':
       return has && comparesTo(value, requirement);
   }
+}
+
+/** Lists of megabytes are legal, and are asked about each object. */
+function isAmong(values: readonly string[], value: string): boolean {
+  if (values.length <= SCANNED_MAX) return values.includes(value);
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((values[middle] ?? '') < value) low = middle + 1;
+    else high = middle;
+  }
+  return values[low] === value;
 }
 
 function comparesTo(value: string, requirement: Requirement): boolean {

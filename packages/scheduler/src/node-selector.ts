@@ -79,7 +79,7 @@ export function parseTerm(term: NodeSelectorTerm): Term {
     const known = NODE_OPERATORS[operator];
     const found = requirementErrors(key, known, values, path);
     if (found.length > 0) errors.push(...found);
-    else requirements.push({ key, operator: known, values: values ?? [] });
+    else requirements.push({ key, operator: known, values: [...new Set(values)].sort() });
   }
   for (const [index, field] of (term.matchFields ?? []).entries()) {
     const match = fieldMatchOf(field, `matchFields[${index}]`);
