@@ -1,6 +1,6 @@
 /** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
 import { readRequest } from '@megaplane/machinery/certificate-request';
-import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { CONTROLLERS_GROUP } from '../component-grants.ts';
 import { MASTERS_GROUP } from '../identity.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
@@ -56,7 +56,7 @@ export const certificateSigning: AdmissionPlugin = {
     const next = objectAt(object ?? {}, 'status') ?? {};
     const isSame =
       equals(before['certificate'], next['certificate']) &&
-      equals(before['conditions'], next['conditions']);
+      equals([...listAt(before, 'conditions')], [...listAt(next, 'conditions')]);
     if (isSame) return null;
     const signer = stringAt(previous ?? {}, 'spec', 'signerName');
     if (mayUse(write, signer, 'sign')) return null;

@@ -474,3 +474,20 @@ test('requests for certificates and what is answered are PEM as Go reads it', ()
   const none = 'must contain at least one CERTIFICATE PEM block';
   assert.equal(certify(block.replace('AAAA', 'AAA')), none);
 });
+
+test('who may not sign may write a status that says what was said before', () => {
+  const model = admittingModel({
+    tokenReaders: () => [(token) => identityOf(token, [])],
+    authorizers: [(_, { verb }) => ({ allowed: verb !== 'sign', reason: '' })],
+  });
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  const request = Buffer.from(newRequest({ commonName: 'u' })).toString('base64');
+  const spec = { request, signerName: 'a.b/c', usages: ['client auth'] };
+  model.expect(201, 'POST', path, { metadata: { name: 'r' }, spec });
+  const put = (conditions: object[]): number => {
+    const by = { authorization: 'Bearer u' };
+    return model.ask('PATCH', `${path}/r/status`, { status: { conditions } }, by).status;
+  };
+  assert.equal(put([]), 200);
+  assert.equal(put([{ type: 'Failed', status: 'True' }]), 403);
+});
