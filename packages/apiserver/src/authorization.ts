@@ -54,19 +54,19 @@ export function authorizeMasters(identity: Identity): Decision {
 export function firstThatAllows(authorizers: readonly Authorizer[]): Authorizer {
   return (identity, attributes) => {
     const reasons: string[] = [];
-    const errors: string[] = [];
+    let errors: string[] | null = null;
     for (const authorize of authorizers) {
       const decision = authorize(identity, attributes);
       if (decision.allowed || decision.pending !== undefined) return decision;
       if (decision.reason !== '') reasons.push(decision.reason);
-      if (decision.error !== undefined) errors.push(decision.error);
+      if (decision.error !== undefined) (errors ??= []).push(decision.error);
       if (decision.isFinal !== true) continue;
       const { error } = decision;
       const denied = { allowed: false, reason: reasons.join('\n'), isFinal: true };
       return error === undefined ? denied : { ...denied, error };
     }
     const denied = { allowed: false, reason: reasons.join('\n') };
-    return errors.length === 0 ? denied : { ...denied, error: aggregate(errors) };
+    return errors === null ? denied : { ...denied, error: aggregate(errors) };
   };
 }
 
