@@ -1,8 +1,9 @@
 /**
  * A cluster in bad weather: in the middle of registering nodes, of scaling a Deployment up and to
- * zero, and of rest, the API server answers nothing but 429, or 500, or 403, is slow, loses its
- * connections, is killed and started again, or the clock of the simulator is set. Nothing may be
- * lost, and nobody may ask for one object more often than `--most` times a minute.
+ * zero, of rest, of a DaemonSet's start and its rollout, and of a namespace's deletion, the API
+ * server answers nothing but 429, or 500, or 403, is slow, loses its connections, is killed and
+ * started again, or the clocks of all other programs are set. Nothing may be lost, and nobody may
+ * ask for one object more often than `--most` times a minute.
  *
  *     node bench/storms.ts --nodes 5000 --pods 5000 --seconds 30 --weather throttle,restart
  *
@@ -32,8 +33,8 @@ const values = flagsOf({
   seconds: { type: 'string', default: '30' },
   /** Of: throttle fail refuse slow cut restart forward back. */
   weather: { type: 'string', default: ALL.join(',') },
-  /** Of: nodes up rest zero. */
-  steps: { type: 'string', default: 'nodes,up,rest,zero' },
+  /** Of: nodes up rest zero daemons rollout namespace. */
+  steps: { type: 'string', default: 'nodes,up,rest,zero,daemons,rollout,namespace' },
   /** Requests for one object by one verb within a minute that are bearable. */
   most: { type: 'string', default: '30' },
   /** More flags of the simulator. */
@@ -42,8 +43,11 @@ const values = flagsOf({
 });
 const given = wholeNumbers(values, { nodes: 1, pods: 1, seconds: 1, most: 1, 'give-up': 1 });
 
-/** How far the simulator's clock is set. */
+/** How far clocks are set. */
 const SET_MS = 3 * 3_600_000;
+const DAEMONS = '/apis/apps/v1/namespaces/default/daemonsets/web';
+/** A namespace that is deleted. */
+const DOOMED = 'doomed';
 /** Sets the wall clock of a program by a signal, as somebody sets the machine's. */
 const CLOCK = `data:text/javascript,${encodeURIComponent(`
   const real = Date.now; let by = 0;
@@ -114,18 +118,19 @@ class Cluster {
     };
     const file = join(this.#dir, 'storm.kubeconfig');
     writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...through }));
-    const run = async (args: readonly string[], flags: readonly string[] = []): Promise<void> => {
+    const isClock = this.#storm === 'forward' || this.#storm === 'back';
+    process.env['SET_MS'] = String(this.#storm === 'back' ? -SET_MS : SET_MS);
+    const flags = isClock ? ['--import', CLOCK] : [];
+    const run = async (args: readonly string[]): Promise<void> => {
       const all = [...args, '--kubeconfig', file];
       this.#programs.push(await startMegaplane(all, '0,1', flags));
     };
     const metrics = ['--metrics-address', '127.0.0.1:0'];
     await run(['controllers', '--leader-elect=false', ...metrics]);
     await run(['scheduler', '--leader-elect=false', ...metrics]);
-    const isClock = this.#storm === 'forward' || this.#storm === 'back';
-    process.env['SET_MS'] = String(this.#storm === 'back' ? -SET_MS : SET_MS);
     const more = values.simulator === '' ? [] : values.simulator.split(' ');
     const nodes = ['nodes', '--create', values.nodes, '--server-address', '127.0.0.1:0', ...more];
-    await run(nodes, isClock ? ['--import', CLOCK] : []);
+    await run(nodes);
   }
 
   async #serve(): Promise<void> {
@@ -141,7 +146,7 @@ class Cluster {
   }
 
   async #ask(
-    method: 'GET' | 'POST' | 'PATCH',
+    method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
     path: string,
     body?: JsonObject,
   ): Promise<JsonObject> {
@@ -194,10 +199,9 @@ class Cluster {
       }
       case 'forward':
       case 'back': {
-        const { pid } = this.#programs[2]!;
-        process.kill(pid, 'SIGUSR2');
+        for (const { pid } of this.#programs) process.kill(pid, 'SIGUSR2');
         await sleep(pauseMs);
-        process.kill(pid, 'SIGUSR2');
+        for (const { pid } of this.#programs) process.kill(pid, 'SIGUSR2');
         return sleep(pauseMs / 3);
       }
       case 'throttle':
@@ -240,16 +244,54 @@ class Cluster {
     return ages.filter((ageMs) => ageMs < 20_000).length;
   }
 
-  async makeDeployment(): Promise<void> {
-    const labels = { app: 'web' };
+  async make(kind: 'Deployment' | 'DaemonSet', namespace: string, more: JsonObject) {
+    const labels = { app: kind };
     const containers = [{ name: 'c', image: 'img:1' }];
     const template = { metadata: { labels }, spec: { containers } };
-    await this.#ask('POST', '/apis/apps/v1/namespaces/default/deployments', {
+    await this.#ask('POST', `/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s`, {
       apiVersion: 'apps/v1',
-      kind: 'Deployment',
+      kind,
       metadata: { name: 'web' },
-      spec: { replicas: 0, selector: { matchLabels: labels }, template },
+      spec: { selector: { matchLabels: labels }, template, ...more },
     });
+  }
+
+  async roll(): Promise<void> {
+    const template = { metadata: { annotations: { v: '2' } } };
+    await this.#ask('PATCH', DAEMONS, { spec: { template } });
+  }
+
+  /** Daemons of the template as it is now that are ready. */
+  async daemons(): Promise<number> {
+    const set = await this.#ask('GET', DAEMONS);
+    const of = (field: string): number => numberAt(set, 'status', field);
+    if (of('observedGeneration') !== numberAt(set, 'metadata', 'generation')) return 0;
+    return Math.min(of('updatedNumberScheduled'), of('numberReady'));
+  }
+
+  async fillNamespace(): Promise<void> {
+    await this.#ask('POST', '/api/v1/namespaces', {
+      ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: DOOMED } },
+    });
+    await this.make('Deployment', DOOMED, { replicas: given.pods });
+    for (let at = 0; at < given.pods; at++) {
+      const metadata = { name: `c${at}` };
+      const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
+      await this.#ask('POST', `/api/v1/namespaces/${DOOMED}/configmaps`, body);
+    }
+    while ((await this.runningPods(DOOMED)) < given.pods) await sleep(200);
+  }
+
+  async deleteNamespace(): Promise<void> {
+    await this.#ask('DELETE', `/api/v1/namespaces/${DOOMED}`);
+  }
+
+  /** What is left of it, and itself. */
+  async doomed(): Promise<number> {
+    const client = this.#client!;
+    const self = await client.request({ method: 'GET', path: `/api/v1/namespaces/${DOOMED}` });
+    if (self.code === 404) return 0;
+    return 1 + (await this.count(DOOMED, 'pods')) + (await this.count(DOOMED, 'configmaps'));
   }
 
   async scale(replicas: number): Promise<void> {
@@ -257,16 +299,29 @@ class Cluster {
     await this.#ask('PATCH', path, { spec: { replicas } });
   }
 
-  async runningPods(): Promise<number> {
-    const path = '/apis/apps/v1/namespaces/default/deployments/web';
+  async runningPods(namespace = 'default'): Promise<number> {
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
     return numberAt(await this.#ask('GET', path), 'status', 'readyReplicas');
   }
 
-  async pods(): Promise<number> {
-    const list = await this.#ask('GET', '/api/v1/namespaces/default/pods?limit=1');
+  async count(namespace: string, plural: string): Promise<number> {
+    const list = await this.#ask('GET', `/api/v1/namespaces/${namespace}/${plural}?limit=1`);
     const rest = numberAt(list, 'metadata', 'remainingItemCount');
     return listAt(list, 'items').length + rest;
   }
+}
+
+async function playMore(cluster: Cluster, steps: readonly string[]): Promise<void> {
+  const updateStrategy = { rollingUpdate: { maxUnavailable: '34%' } };
+  const make = (): Promise<void> => cluster.make('DaemonSet', 'default', { updateStrategy });
+  const daemons = (): Promise<number> => cluster.daemons();
+  if (steps.includes('daemons')) await cluster.step('daemons', make, daemons, given.nodes);
+  const roll = (): Promise<void> => cluster.roll();
+  if (steps.includes('rollout')) await cluster.step('rollout', roll, daemons, given.nodes);
+  if (!steps.includes('namespace')) return;
+  await cluster.fillNamespace();
+  const go = (): Promise<void> => cluster.deleteNamespace();
+  await cluster.step('namespace', go, () => cluster.doomed(), 0);
 }
 
 async function play(storm: Storm): Promise<readonly Row[]> {
@@ -280,7 +335,7 @@ async function play(storm: Storm): Promise<readonly Row[]> {
     const ready = (): Promise<number> => cluster.readyNodes();
     if (steps.includes('nodes')) await cluster.step('nodes', nothing, ready, given.nodes);
     else while ((await ready()) < given.nodes) await sleep(200);
-    await cluster.makeDeployment();
+    await cluster.make('Deployment', 'default', { replicas: 0 });
     const up = (): Promise<void> => cluster.scale(given.pods);
     const running = (): Promise<number> => cluster.runningPods();
     if (steps.includes('up')) await cluster.step('up', up, running, given.pods);
@@ -295,8 +350,9 @@ async function play(storm: Storm): Promise<readonly Row[]> {
       }
     }
     const zero = (): Promise<void> => cluster.scale(0);
-    const pods = (): Promise<number> => cluster.pods();
+    const pods = (): Promise<number> => cluster.count('default', 'pods');
     if (steps.includes('zero')) await cluster.step('zero', zero, pods, 0);
+    await playMore(cluster, steps);
     return cluster.rows;
   } finally {
     await cluster.stop();
