@@ -36,3 +36,31 @@ test('pods that outlive their grace without a finalizer are told of as unexpecte
   const text = 'unexpected items still remain in namespace: n for gvr: /v1, Resource=pods';
   assert.equal(failure(), `Failed to delete all resource types, 1 remaining: ${text}`);
 });
+
+/** One of its pods goes at a time. */
+class MeltingApi extends WorkloadApi {
+  looks = 0;
+  #gone = 0;
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const { method, path } = request;
+    if (method === 'GET' && path === '/api/v1/namespaces/n') this.looks++;
+    if (method !== 'DELETE' || !path.endsWith('/pods')) return super.request(request);
+    return super.request({ ...request, path: `${path}/p${this.#gone++}` });
+  }
+}
+
+test('what the conditions say of a namespace that empties is no reason to look again', async () => {
+  const api = new MeltingApi();
+  startManager(api, ['namespace-controller']);
+  await api.advance(100);
+  const about = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces', body: about });
+  for (let i = 0; i < 50; i++) {
+    const pod = { metadata: { name: `p${i}` }, spec: {} };
+    await api.request({ method: 'POST', path: '/api/v1/namespaces/n/pods', body: pod });
+  }
+  await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
+  await api.advance(10_000);
+  assert(api.looks > 3 && api.looks < 20, `${api.looks} looks`);
+});

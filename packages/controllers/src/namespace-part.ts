@@ -26,7 +26,7 @@ export class NamespacePart {
   readonly #namespaces: Informer;
   readonly #scan = new ObjectScan();
   readonly #terminating: Set<string> = new Set();
-  /** How often each namespace that goes was emptied. */
+  /** How often each namespace that goes was looked at with something left in it. */
   readonly #rounds: Map<string, number> = new Map();
   readonly #deletions: Workers<string>;
   readonly #ensured: readonly Workers<string>[];
@@ -50,10 +50,14 @@ export class NamespacePart {
     this.#deletions = new Workers(
       timers,
       options.workers ?? DELETION_WORKERS,
-      (name) => {
+      async (name) => {
         const rounds = this.#rounds.get(name) ?? 0;
-        this.#rounds.set(name, rounds + 1);
-        return deleteNamespace(client, name, now, rounds);
+        const result = await deleteNamespace(client, name, now, rounds);
+        // Rounds that the server broke off tell nothing of what holds the namespace.
+        if (typeof result === 'object' && this.#terminating.has(name)) {
+          this.#rounds.set(name, rounds + 1);
+        }
+        return result;
       },
       onError,
       informers.queues.queue('namespace'),
@@ -98,6 +102,8 @@ export class NamespacePart {
           for (const workers of this.#ensured) workers.add(name);
           return;
         }
+        // What comes after that are our own conditions: its rounds have a time of their own.
+        if (this.#terminating.has(name)) return;
         this.#terminating.add(name);
         if (this.#options.isDeletion) this.#deletions.addAfter(name, DELETION_DELAY_MS);
       },
