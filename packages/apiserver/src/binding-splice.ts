@@ -5,6 +5,7 @@
  * only; whatever is unusual about the pod is left to the way that parses it.
  */
 import { MemberCursor } from '@megaplane/machinery/scan';
+import { BEFORE_NODE_NAME } from './pod-spec-order.ts';
 import { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
 
@@ -23,21 +24,7 @@ const NAMES = {
   nominatedNodeName: Buffer.from('nominatedNodeName'),
 } as const;
 
-/** Fields of a pod's spec that stand before nodeName in upstream's struct. */
-const BEFORE_NODE_NAME: readonly Buffer[] = [
-  'volumes',
-  'initContainers',
-  'containers',
-  'ephemeralContainers',
-  'restartPolicy',
-  'terminationGracePeriodSeconds',
-  'activeDeadlineSeconds',
-  'dnsPolicy',
-  'nodeSelector',
-  'serviceAccountName',
-  'serviceAccount',
-  'automountServiceAccountToken',
-].map((name) => Buffer.from(name));
+const FIELDS_BEFORE: readonly Buffer[] = BEFORE_NODE_NAME.map((name) => Buffer.from(name));
 
 /** In memory that stays: each pod's own would make the collector hurry. */
 const out = new Sink();
@@ -179,8 +166,8 @@ function findInSpec(bytes: Buffer, end: number): boolean {
 }
 
 function comesBefore(): boolean {
-  for (let index = 0; index < BEFORE_NODE_NAME.length; index++) {
-    if (inner.is(BEFORE_NODE_NAME[index]!)) return true;
+  for (let index = 0; index < FIELDS_BEFORE.length; index++) {
+    if (inner.is(FIELDS_BEFORE[index]!)) return true;
   }
   return false;
 }

@@ -14,6 +14,7 @@ import {
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
 import { notFound } from '@megaplane/machinery/status';
+import { AFTER_NODE_NAME } from './pod-spec-order.ts';
 import { spliceBinding } from './binding-splice.ts';
 import { defineBehaviour, POD_DELETION } from './behaviour.ts';
 import type { Call } from './call.ts';
@@ -260,21 +261,3 @@ function withNodeName(spec: JsonObject, node: string): JsonObject {
   if (!isPlaced) next['nodeName'] = node;
   return next;
 }
-
-const AFTER_NODE_NAME: ReadonlySet<string> = new Set([
-  'hostNetwork',
-  'hostPID',
-  'hostIPC',
-  'shareProcessNamespace',
-  'securityContext',
-  'imagePullSecrets',
-  'hostname',
-  'subdomain',
-  'affinity',
-  'schedulerName',
-  'tolerations',
-  'hostAliases',
-  'priorityClassName',
-  'priority',
-  'dnsConfig',
-]);

@@ -2,6 +2,7 @@
  * Pods that placement cannot tell apart, but for their names and labels, are one class: same
  * requests, selectors, tolerations, priority. What is found out about a class serves all of them.
  */
+import { PLACEMENT_MEMBERS } from './placement-members.ts';
 import { preferredOf, namedNodes, type WeightedTerm } from './plugins/node-affinity.ts';
 import { imageName, volumeImages } from './plugins/image-locality.ts';
 import { isBuiltIn } from './volume-migration.ts';
@@ -82,7 +83,7 @@ function containerTemplate(container: Container): Container {
 /** What of a pod counts for its class; `nodeName` is what placement will add. */
 export function templateOf(pod: PodObject): PodObject {
   const spec: Record<string, unknown> = {};
-  for (const member of MEMBERS) {
+  for (const member of PLACEMENT_MEMBERS) {
     if (pod.spec[member] !== undefined) spec[member] = pod.spec[member];
   }
   spec['containers'] = (pod.spec.containers ?? []).map(containerTemplate);
@@ -97,23 +98,6 @@ export function templateOf(pod: PodObject): PodObject {
 
 /** Nothing else than claims for devices is exotic about a class. */
 export const ONLY_CLAIMS = 'resource claims';
-
-const MEMBERS = [
-  'schedulerName',
-  'priority',
-  'preemptionPolicy',
-  'hostNetwork',
-  'hostUsers',
-  'overhead',
-  'resources',
-  'nodeSelector',
-  'affinity',
-  'tolerations',
-  'topologySpreadConstraints',
-  'schedulingGates',
-  'resourceClaims',
-  'schedulingGroup',
-] as const;
 
 /** The number of what a placed pod of a class takes; the class keeps it. */
 export function usageOf(podClass: PodClass, usages: Usages): number {

@@ -1,25 +1,11 @@
 // data plane: what of a pod's spec placement depends on, as bytes
 import { MemberCursor, skipSpace, skipValue } from '@megaplane/machinery/scan';
+import { PLACEMENT_MEMBERS } from './placement-members.ts';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** Copied as they stand. The pod's node is not among them: placement is what adds it. */
-const SPEC_MEMBERS: readonly Uint8Array[] = [
-  'schedulerName',
-  'priority',
-  'preemptionPolicy',
-  'hostNetwork',
-  'hostUsers',
-  'overhead',
-  'resources',
-  'nodeSelector',
-  'affinity',
-  'tolerations',
-  'topologySpreadConstraints',
-  'schedulingGates',
-  'resourceClaims',
-  'schedulingGroup',
-].map(encode);
+const SPEC_MEMBERS: readonly Uint8Array[] = PLACEMENT_MEMBERS.map(encode);
 const CONTAINER_MEMBERS: readonly Uint8Array[] = [
   'image',
   'ports',

@@ -1,6 +1,7 @@
 /** Admission of pods: service account, priority, tolerations, as upstream's default plugins. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { POD_SPEC_ORDER } from '../pod-spec-order.ts';
 import { decodeRow } from '../encoder.ts';
 import { followChanges } from '../follow.ts';
 import { generatedName } from '../object-meta.ts';
@@ -270,44 +271,9 @@ function toleratesExecution(tolerations: readonly JsonValue[], key: string): boo
 }
 
 /** Fields that admission adds, where upstream's struct has them. */
-const SPEC_ORDER = [
-  'volumes',
-  'initContainers',
-  'containers',
-  'ephemeralContainers',
-  'restartPolicy',
-  'terminationGracePeriodSeconds',
-  'activeDeadlineSeconds',
-  'dnsPolicy',
-  'nodeSelector',
-  'serviceAccountName',
-  'serviceAccount',
-  'automountServiceAccountToken',
-  'nodeName',
-  'hostNetwork',
-  'hostPID',
-  'hostIPC',
-  'shareProcessNamespace',
-  'securityContext',
-  'imagePullSecrets',
-  'hostname',
-  'subdomain',
-  'affinity',
-  'schedulerName',
-  'tolerations',
-  'hostAliases',
-  'priorityClassName',
-  'priority',
-  'dnsConfig',
-  'readinessGates',
-  'runtimeClassName',
-  'enableServiceLinks',
-  'preemptionPolicy',
-] as const;
-
 function orderedSpec(spec: JsonObject): JsonObject {
   const ordered: JsonObject = {};
-  for (const field of SPEC_ORDER) {
+  for (const field of POD_SPEC_ORDER) {
     const value = spec[field];
     if (value !== undefined) ordered[field] = value;
   }
