@@ -151,6 +151,24 @@ test('what the server surely did not do is repeated, what it may have done is no
   assert.equal(requests().length, 0);
 });
 
+test('a GET that is broken off again and again goes out at once, then ever later', async () => {
+  const { client, timers, connections, requests } = bench();
+  const response = client.request({ method: 'GET', path: '/x' });
+  connections[0]?.opened();
+  requests()[0]?.fail('reset');
+  assert.equal(requests().length, 1);
+  const pausesMs: number[] = [];
+  for (let i = 0; i < 2; i++) {
+    requests()[0]?.fail('reset');
+    let passedMs = 0;
+    for (; requests().length === 0; passedMs += 100) timers.advance(100);
+    pausesMs.push(passedMs);
+  }
+  assert.deepEqual(pausesMs, [100, 200]);
+  requests()[0]?.answer(200, '{}');
+  assert.equal((await response).ok, true);
+});
+
 test('a GET is repeated over the next connection', async () => {
   const { client, timers, connections, requests } = bench();
   const response = client.request({ method: 'GET', path: '/x' });

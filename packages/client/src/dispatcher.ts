@@ -378,7 +378,9 @@ export class Dispatcher implements Client, ResponseSink {
     const mayRepeat = failure.kind === 'refused' || (isSafe && failure.kind !== 'cancelled');
     if (mayRepeat && !isDue && slot.tries <= this.#limits.retriesMax) {
       this.metrics.retries++;
-      return this.#enqueue(slot, true);
+      if (slot.tries === 1) return this.#enqueue(slot, true);
+      // What is broken off each time is so for a while, say by a proxy whose server is away.
+      return this.#delay(slot, Math.min(PUT_OFF_MS_MAX, DELAY_STEP_MS * 2 ** (slot.tries - 2)));
     }
     if (slot.isTooLarge) {
       this.#finish(slot, `the answer is larger than ${this.#limits.answerBytesMax} bytes`);
