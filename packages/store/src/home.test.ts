@@ -32,7 +32,7 @@ async function foundAgain(dir: string, keys: readonly string[]): Promise<string[
 
 async function until(what: () => boolean): Promise<void> {
   for (let i = 0; !what(); i++) {
-    assert(i < 1000, 'it was waited for 10 s');
+    assert(i < 3000, 'it was waited for 30 s');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
