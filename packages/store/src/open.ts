@@ -11,6 +11,7 @@ import type { StorageOptions } from './contract.ts';
 import { keepHome } from './home.ts';
 import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
 import { Log } from './log.ts';
+import { Moderation, PAUSE_MS } from './moderation.ts';
 import { replayDirectory } from './replay.ts';
 import { type Boot, Restorer } from './restorer.ts';
 import { Slices } from './slices.ts';
@@ -27,6 +28,8 @@ const DEFRAGMENT_MS_MAX = 60_000;
 const SLICE_PAUSE_MS = 1;
 /** The same while records are packed, which nobody waits for. */
 const PACK_PAUSE_MS = 4;
+/** Nobody ever writes it. */
+const pauseCell = new Int32Array(new SharedArrayBuffer(4));
 
 export interface OpenStore {
   readonly store: Store;
@@ -195,6 +198,10 @@ async function defragment(store: Store, snapshots: Snapshots | null): Promise<vo
   while (snapshots?.isRunning === true && performance.now() < endMs) await pause();
 }
 
+function pause(): void {
+  Atomics.wait(pauseCell, 0, 0, PAUSE_MS);
+}
+
 function startClockwork(
   store: Store,
   log: Log | null,
@@ -202,6 +209,8 @@ function startClockwork(
 ): { stop(): void } {
   let isFlushDue = false;
   let isStopped = false;
+  const moderation = new Moderation();
+  let revision = store.appliedRevision;
   store.onDirty = () => {
     if (isFlushDue || isStopped) return;
     isFlushDue = true;
@@ -209,6 +218,10 @@ function startClockwork(
       isFlushDue = false;
       store.flush();
       log?.submit();
+      const writes = store.appliedRevision - revision;
+      revision = store.appliedRevision;
+      // behind the answers, which sockets send in ticks that were asked for before this one
+      if (moderation.isDue(writes, performance.now())) process.nextTick(pause);
     });
   };
   const slice = (nowMs: number): boolean => {
