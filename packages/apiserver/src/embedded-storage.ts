@@ -1,7 +1,7 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
-import { PACKED_MARK, packedDefinition, RecentDefinitions } from './custom/packed-definitions.ts';
+import { isOtherForm, packedDefinition, RecentDefinitions } from './custom/packed-definitions.ts';
 import { isEventKey, type EventLeases } from './event-leases.ts';
 import { printFamily } from './metric-families.ts';
 import { TEMPLATES_END, TEMPLATES_START, TemplateKeeper } from './managed/template-keeper.ts';
@@ -277,7 +277,7 @@ function fill(store: RevisionedStore, ref: number, row: Row): void {
     row.start = store.valueAt(ref);
     row.end = store.valueTo(ref);
   }
-  if (row.bytes[row.start] === PACKED_MARK && row.end > row.start) unpack(store, row);
+  if (isOtherForm(row.bytes, row.start, row.end)) unpack(store, row);
 }
 
 function fillPacked(store: RevisionedStore, ref: number, row: Row, size: number): void {

@@ -4,6 +4,7 @@
  */
 
 import { encodeCanonical, headOf, storedForm } from './canonical.ts';
+import { fromBeta, isBetaDefinition } from './custom/definition-beta.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { ResourceStorage } from './kinds.ts';
 import { decodeProtobuf } from './protobuf.ts';
@@ -33,8 +34,9 @@ export function readForeign(bytes: Buffer, start: number, end: number): Foreign 
     const message = `a stored value starts with ${JSON.stringify(head)}: neither JSON nor protobuf`;
     return { ok: false, message: `${message}; was it encrypted by another API server?` };
   }
-  const object = parse(bytes.toString('utf8', start, end));
-  if (object === undefined) return { ok: false, message: 'a stored value is no JSON object' };
+  const parsed = parse(bytes.toString('utf8', start, end));
+  if (parsed === undefined) return { ok: false, message: 'a stored value is no JSON object' };
+  const object = isBetaDefinition(parsed) ? fromBeta(parsed) : parsed;
   const { apiVersion, kind } = object;
   const isNamed = typeof apiVersion === 'string' && typeof kind === 'string';
   const type = isNamed ? findTypeOfKind(apiVersion, kind) : undefined;

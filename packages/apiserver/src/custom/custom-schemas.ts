@@ -9,6 +9,7 @@ import {
 } from '@megaplane/machinery/custom/definition-version';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
+import { withoutPruning } from '@megaplane/machinery/custom/definition-beta';
 import { customPrinter, type Printer } from '@megaplane/machinery/printing';
 import { emptyRow, type Storage } from '../storage.ts';
 import type { CustomVersion, SchemaOwner } from './custom-kind.ts';
@@ -55,13 +56,14 @@ export class CustomSchemas {
 
   /** The schema of a version as the definition has it; `{}` where that is gone. */
   schemaText({ kind, facts }: SchemaOwner): JsonObject {
-    const { versions, name } = kind.facts;
+    const { versions, name, keepsUnknown } = kind.facts;
     if (!this.#read(name)) return {};
     const index = versions.findIndex((one) => one.name === facts.name);
     const span = schemaSpans(row.bytes, row.start, row.end)[index];
     if (span === undefined) return {};
     const value: unknown = JSON.parse(row.bytes.toString('utf8', span.start, span.end));
-    return objectAt(value as JsonObject, 'openAPIV3Schema') ?? {};
+    const schema = objectAt(value as JsonObject, 'openAPIV3Schema') ?? {};
+    return keepsUnknown ? withoutPruning(schema) : schema;
   }
 
   /** What `kubectl get` prints of a version. */

@@ -62,6 +62,8 @@ export interface DefinitionFacts {
    * form of all others.
    */
   readonly areAlike: boolean;
+  /** Nothing is pruned: so it may be in definitions that were made before v1. */
+  readonly keepsUnknown: boolean;
 }
 
 const NOTHING: readonly string[] = [];
@@ -117,6 +119,7 @@ function factsOf(definition: JsonObject, areAlike: boolean): DefinitionFacts {
       stringAt(definition, 'metadata', 'deletionTimestamp') !== '' &&
       listAt(definition, 'metadata', 'finalizers').includes(CLEANUP_FINALIZER),
     areAlike,
+    keepsUnknown: objectAt(definition, 'spec')?.['preserveUnknownFields'] === true,
   };
 }
 

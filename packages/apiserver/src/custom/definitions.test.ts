@@ -154,6 +154,64 @@ test('definitions lie packed, and are read as they were written', async () => {
   assert.equal(rig.ask('POST', WIDGETS, WIDGET).status, 201);
 });
 
+test('definitions that kube-apiserver left in its etcd, in v1beta1, are those of v1', () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const storage = new EmbeddedStorage(opened.store, () => opened.close());
+  const column = { name: 'Color', type: 'string', JSONPath: '.spec.color' };
+  storeAsUpstream(storage, 'widgets', {
+    validation: { openAPIV3Schema: { type: 'object', properties: { spec: BETA_SPEC } } },
+    additionalPrinterColumns: [column],
+    preserveUnknownFields: false,
+  });
+  storeAsUpstream(storage, 'relics', { preserveUnknownFields: true });
+  const rig = startRig({}, storage);
+  const found = read(rig.ask('GET', `${DEFINITIONS}/widgets.example.com`)) as unknown as Stored;
+  assert.equal(found.apiVersion, 'apiextensions.k8s.io/v1');
+  assert.deepEqual(Object.keys(found.spec), ['group', 'names', 'scope', 'versions', 'conversion']);
+  assert.equal(found.spec.versions[0]?.additionalPrinterColumns[0]?.jsonPath, '.spec.color');
+  const spec = { size: 3, nope: true };
+  const made = rig.ask('POST', WIDGETS, { ...WIDGET, spec });
+  assert.deepEqual((JSON.parse(made.text) as Stored).spec, { color: 'red', size: 3 });
+  assert.equal(rig.ask('POST', WIDGETS, { ...WIDGET, spec: { size: 0 } }).status, 422);
+  const relic = rig.ask('POST', WIDGETS.replace('widgets', 'relics'), {
+    ...WIDGET,
+    kind: 'Relic',
+    spec,
+  });
+  assert.deepEqual((JSON.parse(relic.text) as Stored).spec, spec);
+});
+
+interface Stored {
+  readonly apiVersion: string;
+  readonly spec: {
+    readonly versions: { readonly additionalPrinterColumns: { readonly jsonPath: string }[] }[];
+  };
+}
+
+const BETA_SPEC = {
+  type: 'object',
+  properties: {
+    size: { type: 'integer', minimum: 1 },
+    color: { type: 'string', default: 'red' },
+  },
+};
+
+function storeAsUpstream(storage: EmbeddedStorage, plural: string, more: object): void {
+  const kind = plural === 'widgets' ? 'Widget' : 'Relic';
+  const names = { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` };
+  const conditions = ['NamesAccepted', 'Established'].map((type) => ({ type, status: 'True' }));
+  const versions = [{ name: 'v1', served: true, storage: true }];
+  const definition = {
+    kind: 'CustomResourceDefinition',
+    apiVersion: 'apiextensions.k8s.io/v1beta1',
+    metadata: { name: `${plural}.example.com`, uid: plural, generation: 1 },
+    spec: { group: 'example.com', version: 'v1', names, scope: 'Namespaced', versions, ...more },
+    status: { conditions, acceptedNames: names, storedVersions: ['v1'] },
+  };
+  const key = `/registry/apiextensions.k8s.io/customresourcedefinitions/${plural}.example.com`;
+  storage.put(Buffer.from(key), Buffer.from(`${JSON.stringify(definition)}\n`), 0, () => {});
+}
+
 test('of definitions that are read at once only one gets a name that both want', async () => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const rig = startRig({}, new EmbeddedStorage(opened.store, () => opened.close()));

@@ -7,10 +7,15 @@
  * values of both forms may lie beside each other.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { BETA_HEAD } from '@megaplane/machinery/custom/definition-beta';
+import { applyDefaults } from '@megaplane/machinery/defaulting';
+import { readForeign } from '@megaplane/machinery/foreign';
+import { packOwners } from '../managed/whole-fields.ts';
 import { DEFINITIONS_PREFIX } from './custom-schemas.ts';
 
 /** First byte of a packed value. */
-export const PACKED_MARK = 0;
+const PACKED_MARK = 0;
 /** Smaller definitions stay as they are: what a record costs beside its value is as much. */
 const PACKED_BYTES_MIN = 1024;
 /** More effort gains a tenth of the bytes and costs twice the time. */
@@ -18,6 +23,8 @@ const OPTIONS = { level: 1, windowBits: 14, memLevel: 6 };
 
 const PREFIX = Buffer.from(DEFINITIONS_PREFIX, 'latin1');
 const MARK = Buffer.of(PACKED_MARK);
+const LETTER_C = 0x43;
+const LETTER_R = 0x52;
 
 /** The value as it is to be kept under `key`. */
 export function packedDefinition(key: Buffer, value: Buffer): Buffer {
@@ -26,9 +33,30 @@ export function packedDefinition(key: Buffer, value: Buffer): Buffer {
   return Buffer.concat([MARK, deflateRawSync(value, OPTIONS)]);
 }
 
-/** What was packed into `[start, end)`, whose first byte is the mark. */
-export function unpackedDefinition(bytes: Buffer, start: number, end: number): Buffer {
-  return inflateRawSync(bytes.subarray(start + 1, end));
+/** Whether the value in `[start, end)` has to be written out before it is looked at. */
+export function isOtherForm(bytes: Buffer, start: number, end: number): boolean {
+  if (start === end) return false;
+  return bytes[start] === PACKED_MARK || isBeta(bytes, start, end);
+}
+
+/** Told by two letters of the kind first: every value that is read is asked this. */
+function isBeta(bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start + 9] !== LETTER_C || bytes[start + 15] !== LETTER_R) return false;
+  const to = start + BETA_HEAD.length;
+  return to < end && bytes.compare(BETA_HEAD, 0, BETA_HEAD.length, start, to) === 0;
+}
+
+/**
+ * The definition in `[start, end)`, which is packed, or as kube-apiserver left it in its etcd. What
+ * cannot be read stays as it is.
+ */
+function ownForm(bytes: Buffer, start: number, end: number): Buffer {
+  if (bytes[start] === PACKED_MARK) return inflateRawSync(bytes.subarray(start + 1, end));
+  const read = readForeign(bytes, start, end);
+  if (!read.ok) return bytes.subarray(start, end);
+  applyDefaults(read.object);
+  packOwners(read.object);
+  return encodeCanonical(read.object);
 }
 
 /** Values that a new definition is read by several times, within a few turns. */
@@ -57,11 +85,11 @@ export class RecentDefinitions {
     }
   }
 
-  /** What was packed into `[start, end)` at a revision. */
+  /** What was written at a revision and lies in `[start, end)` in another form. */
   unpacked(revision: number, bytes: Buffer, start: number, end: number): Buffer {
     const known = this.#values.get(revision);
     if (known !== undefined) return known;
-    const value = unpackedDefinition(bytes, start, end);
+    const value = ownForm(bytes, start, end);
     this.#keep(revision, value);
     return value;
   }
