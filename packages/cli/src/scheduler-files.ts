@@ -110,7 +110,11 @@ function jsonOf(name: string, text: string): unknown {
 }
 
 /** Prints the answer to a scenario as one line of JSON. Returns the exit code. */
-export function explainFile(file: string | undefined, version: EmulatedVersion): number {
+export function explainFile(
+  file: string | undefined,
+  // Scenarios were recorded from 1.35, and say nothing of versions.
+  version: EmulatedVersion = '1.35',
+): number {
   const text = file === undefined ? readFileSync(0, 'utf8') : readNamed('-f', file).toString();
   const scenario = jsonOf(file ?? 'standard input', text);
   if (typeof scenario !== 'object' || scenario === null || !('steps' in scenario)) {
@@ -131,14 +135,14 @@ export interface ExplainFlags {
   /** Milliseconds. */
   readonly requestTimeout: number;
   readonly output: 'table' | 'json';
-  readonly emulatedVersion: EmulatedVersion;
+  readonly emulatedVersion?: EmulatedVersion;
 }
 
 /** Prints why a pod of a cluster goes where it goes, or nowhere. Returns the exit code. */
 export async function explainPod(name: string, flags: ExplainFlags): Promise<number> {
   if (flags.kubeconfig === undefined) throw new Error('--kubeconfig: a file is needed');
   const plugins = await readPlugins(flags.plugin);
-  const compatibility = COMPATIBILITY[flags.emulatedVersion];
+  const compatibility = COMPATIBILITY[flags.emulatedVersion ?? '1.36'];
   const { profiles } = configurationOf(flags.config, plugins);
   const client = await createKubeClient({
     kubeconfig: flags.kubeconfig,

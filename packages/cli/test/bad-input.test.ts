@@ -35,6 +35,9 @@ test('wrong usage is named, with the nearest flag, and exits with 2', () => {
   says(['up', '--exit-when', 'done'], 2, /ready, bound/);
   says(['down'], 2, /unknown command 'down'/);
   says(['nodes'], 2, /--kubeconfig/);
+  says(['scheduler'], 2, /--kubeconfig/);
+  says(['scheduler', 'explain', 'p', '--seed', '3'], 2, /unknown option '--seed'/);
+  says(['scheduler', '--seed', '3', 'explain', 'p'], 2, /'--seed <number>' is not for explain/);
   says(['store', '--history-limit', '/a/=x'], 2, /--history-limit.*"x" is not a size/);
   says(['store', '--history-limit', 'many'], 2, /--history-limit.*"many" is not a size/);
   says(['store', '--durability', '/a/=none,often'], 2, /--durability.*"often" is not one of none/);

@@ -1,5 +1,5 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
 import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
 import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
@@ -16,6 +16,7 @@ import type { ExplainFlags } from '../scheduler-files.ts';
 const SECURE_PORT = 10_259;
 /** Somebody sits before it, and an API server without its etcd says nothing for a minute. */
 const EXPLAIN_TIMEOUT_MS = 15_000;
+const KUBECONFIG_MISSING = "error: required option '--kubeconfig <file>' not specified";
 
 interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly kubeconfig?: string;
@@ -40,8 +41,14 @@ interface ScenarioFlags {
 export function schedulerCommand(done: (exitCode: number) => void): Command {
   const command = addKlogFlags(addLogOptions(withRunOptions(described())));
   addForeignFlags(command, SCHEDULER_FOREIGN).action(async (flags: Flags, own: Command) =>
-    done(await run(flags, foreignFlags(own, SCHEDULER_FOREIGN), flagValues(own))),
+    done(await run(flags, own)),
   );
+  // What follows `explain` is its own, and what it does not know is refused.
+  command.enablePositionalOptions();
+  return withExplain(command, done);
+}
+
+function withExplain(command: Command, done: (exitCode: number) => void): Command {
   command
     .command('explain')
     .summary('why a pod goes where it goes, or nowhere')
@@ -70,16 +77,36 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
       ),
     )
     .option('-f, --filename <file>', 'the scenario (default: stdin)')
+    .addOption(
+      emulatedVersionOption().default(undefined, '1.36; of scenarios 1.35, as they were recorded'),
+    )
     .action(async (pod: string | undefined, _flags: unknown, own: Command) => {
       const { explainFile, explainPod } = await import('../scheduler-files.ts');
-      // The command above has options of the same names, and takes them first.
-      const flags = own.optsWithGlobals<ScenarioFlags & ExplainFlags>();
-      if (pod !== undefined) return done(await explainPod(pod, flags));
-      // Scenarios were recorded from 1.35, and say nothing of versions.
-      const isTold = own.getOptionValueSourceWithGlobals('emulatedVersion') === 'cli';
-      done(explainFile(flags.filename, isTold ? flags.emulatedVersion : '1.35'));
+      const flags = explainFlags(command, own);
+      if (pod === undefined) return done(explainFile(flags.filename, flags.emulatedVersion));
+      if (flags.kubeconfig === undefined) own.error(KUBECONFIG_MISSING);
+      done(await explainPod(pod, flags));
     });
   return command;
+}
+
+/** The flags of `explain`; those that stand before its name count where it has them, too. */
+function explainFlags(command: Command, own: Command): ExplainFlags & ScenarioFlags {
+  const flags = own.opts<Record<string, unknown>>();
+  for (const option of command.options) {
+    const name = option.attributeName();
+    if (command.getOptionValueSource(name) !== 'cli') continue;
+    if (!own.options.some((known) => known.attributeName() === name)) {
+      own.error(`error: option '${option.flags}' is not for explain`);
+    }
+    if (own.getOptionValueSource(name) !== 'cli') flags[name] = command.getOptionValue(name);
+  }
+  return flags as unknown as ExplainFlags & ScenarioFlags;
+}
+
+function emulatedVersionOption(): Option {
+  const text = 'of kube-scheduler, where scores differ: 1.35 or 1.36';
+  return new Option('--emulated-version <version>', text).argParser(oneOf(['1.35', '1.36']));
 }
 
 function described(): Command {
@@ -102,12 +129,7 @@ function described(): Command {
       joined,
       '',
     )
-    .option(
-      '--emulated-version <version>',
-      'of kube-scheduler, where scores differ: 1.35 or 1.36',
-      oneOf(['1.35', '1.36']),
-      '1.36',
-    )
+    .addOption(emulatedVersionOption().default('1.36'))
     .option(
       '--tie <rule>',
       "of equally good nodes: random, rotate, or upstream (kube-scheduler's, slow)",
@@ -154,11 +176,7 @@ function joined(gates: string, before: string): string {
   return `${before},${gates}`;
 }
 
-async function run(
-  flags: Flags,
-  foreign: readonly string[],
-  values: ReadonlyMap<string, string>,
-): Promise<number> {
+async function run(flags: Flags, own: Command): Promise<number> {
   const { configurationOf, readPlugins, writeConfiguration } =
     await import('../scheduler-files.ts');
   const { changedGates, parseFeatureGates } =
@@ -173,6 +191,8 @@ async function run(
     );
     return 0;
   }
+  // A file may name it, too.
+  if (flags.kubeconfig === undefined && flags.config === undefined) own.error(KUBECONFIG_MISSING);
   return serve(async () => {
     const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
     const { COMPATIBILITY } = await import('@megaplane/scheduler/profile');
@@ -182,7 +202,7 @@ async function run(
     if (kubeconfig === '') throw new Error('--kubeconfig: a file is needed');
     const log = logger(withKlogFlags(flags));
     const what = 'flags without effect here';
-    const warning = foreignWarning(what, foreign);
+    const warning = foreignWarning(what, foreignFlags(own, SCHEDULER_FOREIGN));
     if (warning !== '') log('warn', warning);
     const changed = changedGates(gates.value);
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
@@ -190,7 +210,7 @@ async function run(
     return runScheduler({
       secure,
       gates: gates.value,
-      flags: values,
+      flags: flagValues(own),
       compatibility: COMPATIBILITY[flags.emulatedVersion],
       kubeconfig,
       plugins,
