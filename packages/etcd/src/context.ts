@@ -9,7 +9,7 @@ import type { Page, RevisionedStore } from '@megaplane/store/contract';
 import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
 import type { Connection } from '@megaplane/wire/exchange';
-import type { InPlaceCall } from '@megaplane/wire/grpc';
+import { GRPC_CODES, type InPlaceCall } from '@megaplane/wire/grpc';
 import {
   sizeInt64,
   sizeVarint,
@@ -20,6 +20,8 @@ import {
 import { CallMeasures } from './call-measures.ts';
 import type { EtcdFailure } from './failures.ts';
 
+/** Largest answer that clients take; beyond twice as much gRPC could not tell its length. */
+export const ANSWER_BYTES_MAX = 0x7fffffff;
 /** Of etcd's limit on a write, its raft entry takes these beside the request and its length. */
 const LOG_OVERHEAD_BYTES = 15;
 
@@ -145,6 +147,13 @@ export class EtcdContext {
       one.connection.release();
     }
     held.length = kept;
+  }
+
+  /** Answers that what was done cannot be told at once, in the words of grpc-go. */
+  failOverlong(call: InPlaceCall, sizeBytes: number): number {
+    const sizes = `${sizeBytes} vs. ${ANSWER_BYTES_MAX}`;
+    const text = `grpc: trying to send message larger than max (${sizes})`;
+    return this.fail(call, { code: GRPC_CODES.resourceExhausted, text });
   }
 
   /** Answers with an error, after the gate. */

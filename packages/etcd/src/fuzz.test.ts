@@ -186,8 +186,22 @@ test('valid messages pass through the gateway and back unharmed', () => {
       const document = new JsonDocuments(text).next();
       assert(document !== null);
       const bytes = encodeJson(document, 'PutRequest');
-      assert.equal(showJson(bytes, 0, bytes.length, 'PutRequest'), text);
+      assert.equal(showJson(bytes, 0, bytes.length, 'PutRequest').toString(), text);
     }),
     trials(numRuns / 10),
   );
+});
+
+test('bytes of any length become the base64 that they are as a whole', () => {
+  for (const size of [0, 1, 196_606, 196_607, 196_608, 196_609, 600_001]) {
+    const value = Buffer.alloc(size, 'xyz\xff');
+    const members = { key: 'aw==', ...(size === 0 ? {} : { value: value.toString('base64') }) };
+    const document = new JsonDocuments(JSON.stringify(members)).next();
+    assert(document !== null);
+    const bytes = encodeJson(document, 'PutRequest');
+    assert.equal(
+      showJson(bytes, 0, bytes.length, 'PutRequest').toString(),
+      JSON.stringify(members),
+    );
+  }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type OpenStore, openStore } from '@megaplane/store/open';
-import { type Fields, Peer } from './peer.sim.ts';
+import { type Fields, Peer, encode } from './peer.sim.ts';
 import { type EtcdServerOptions, serveEtcd } from './run-store.ts';
 
 const SPACE = '8 etcdserver: mvcc: database space exceeded';
@@ -73,5 +73,39 @@ test('size and number of operations are limited in the words of etcd', async () 
       await peer.show('KV/Put', put('k', 600_000)),
       /^8 grpc: received message larger than max \(6000\d\d vs\. 525288\)$/,
     );
+  });
+});
+
+/** A put inside so many transactions. */
+function nested(depth: number): Fields {
+  if (depth === 0) return [[2, [[2, put('deep', 200)]]]];
+  return [[2, [[4, nested(depth - 1)]]]];
+}
+
+/** What is told of it: responses as deep, lengths included. */
+function nestedAnswer(depth: number, revision: number): Fields {
+  const put: Fields = [[2, [[1, [[3, revision]]]]]];
+  const inner: Fields = depth === 0 ? put : [[4, [[1, []], ...nestedAnswer(depth - 1, revision)]]];
+  return [
+    [2, 1],
+    [3, inner],
+  ];
+}
+
+test('transactions nest as deep as their operations allow', async () => {
+  await withPeer(undefined, {}, async (peer, opened) => {
+    const tooMany = '3 etcdserver: too many operations in txn request';
+    for (const depth of [1, 40, 127]) {
+      const answer = await peer.call('KV/Txn', nested(depth));
+      assert(Buffer.isBuffer(answer), `${depth} deep: ${String(answer)}`);
+      const expected = encode(nestedAnswer(depth, opened.store.appliedRevision));
+      assert.equal(answer.subarray(-expected.length).toString('hex'), expected.toString('hex'));
+    }
+    assert.equal(await peer.show('KV/Txn', nested(128)), tooMany);
+  });
+  await withPeer(undefined, { limits: { txnOpsMax: 100_000 } }, async (peer) => {
+    assert.match(await peer.show('KV/Txn', nested(1000)), /^revision 2 /);
+    const tooMany = '3 etcdserver: too many operations in txn request';
+    assert.equal(await peer.show('KV/Txn', nested(3000)), tooMany);
   });
 });

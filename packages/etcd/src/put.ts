@@ -7,7 +7,7 @@ import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protob
 import { sizeVarint, writeInt64 } from '@megaplane/wire/protobuf-write';
 import { admission, isOverQuota, raiseNoSpace } from './alarms.ts';
 import { APPLIED_DELETE, APPLIED_PUT } from './call-measures.ts';
-import type { EtcdContext } from './context.ts';
+import { ANSWER_BYTES_MAX, type EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
 
@@ -265,6 +265,7 @@ export function deleteHandler(context: EtcdContext): InPlaceHandler {
     times.end(startMs, true);
     context.guard(call.connection);
     const size = context.headerRoom + request.bodySize(context);
+    if (size > ANSWER_BYTES_MAX) return context.failOverlong(call, size);
     return answer(call, out, offset, size, (target, at) =>
       request.writeBody(context, target, context.writeHeader(target, at, revision)),
     );

@@ -4,7 +4,7 @@ import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protob
 import { sizeInt64, sizeVarint, writeInt64 } from '@megaplane/wire/protobuf-write';
 import type { InPlaceCall } from '@megaplane/wire/grpc';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
-import type { EtcdContext } from './context.ts';
+import { ANSWER_BYTES_MAX, type EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure, storeFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
 
@@ -223,6 +223,7 @@ export function rangeHandler(
       const at = context.writeHeader(out, offset, revision);
       return writeRangeBody(context, page, request.keysOnly, out, at);
     }
+    if (size > ANSWER_BYTES_MAX) return context.failOverlong(call, size);
     // What the wire cannot send at once it copies: the memory is free again after the call.
     if (size <= SCRATCH_BYTES_MAX && scratch.length < size) scratch = Buffer.allocUnsafeSlow(size);
     const large = size <= SCRATCH_BYTES_MAX ? scratch : Buffer.allocUnsafeSlow(size);

@@ -9,19 +9,13 @@ import { newPage } from '@megaplane/store/ranges';
 import type { InPlaceHandler } from '@megaplane/wire/grpc';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
-import {
-  closeMessage,
-  openMessage,
-  sizeInt64,
-  sizeVarint,
-  writeInt64,
-  writeVarint,
-} from '@megaplane/wire/protobuf-write';
+import { sizeInt64, sizeVarint, writeInt64, writeVarint } from '@megaplane/wire/protobuf-write';
 import { APPLIED_TXN } from './call-measures.ts';
 import { Compare } from './compare.ts';
-import type { EtcdContext } from './context.ts';
+import { ANSWER_BYTES_MAX, type EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
+import { LengthGaps, OPEN_BYTES } from './length-gaps.ts';
 import { admission, isOverQuota, isSpaceTight, raiseNoSpace } from './alarms.ts';
 import { DeleteRequest, PutRequest } from './put.ts';
 import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
@@ -35,8 +29,12 @@ export const OP_RANGE = 1;
 export const OP_PUT = 2;
 export const OP_DELETE = 3;
 export const OP_TXN = 4;
-/** Transactions inside transactions; etcd bounds them by the count of operations only. */
-const DEPTH_MAX = 32;
+/** Transactions inside transactions: each takes one of the operations allowed to the one around
+ *  it, and where very many are allowed, the stack must do. */
+const DEPTH_MAX = 1000;
+/** Room for an answer, at first and between requests at most. */
+const OUT_BYTES: number = 64 * 1024;
+const OUT_BYTES_MAX: number = 8 * 1024 * 1024;
 
 export class TxnRunner {
   readonly #context: EtcdContext;
@@ -63,8 +61,11 @@ export class TxnRunner {
   /** Space has run out or is about to; then, whether some put is more than a smaller value. */
   #isTight = false;
   #grows = false;
-  out: Buffer = Buffer.alloc(64 * 1024);
+  out: Buffer = Buffer.alloc(OUT_BYTES);
   #at = 0;
+  readonly #gaps = new LengthGaps();
+  /** The answer is longer than one may be: it is counted on, and no longer written. */
+  #isOverlong = false;
   /** Revision of operations' headers: the next one after the first change. */
   #hasChanged = false;
 
@@ -135,8 +136,8 @@ export class TxnRunner {
 
   #validate(start: number, end: number, budget: number, depth: number): EtcdFailure | null {
     const counts = this.#count(start, end, depth);
-    if (counts < 0 || depth > DEPTH_MAX) return ETCD.malformed;
-    if (counts > budget) return ETCD.tooManyOps;
+    if (counts < 0) return ETCD.malformed;
+    if (counts > budget || depth > DEPTH_MAX) return ETCD.tooManyOps;
     // The lists are looked at one after the other, whatever their order on the wire.
     const before = this.#cost;
     let dearest = 0;
@@ -320,19 +321,29 @@ export class TxnRunner {
     return revision < (boundary === 0 ? -1 : boundary) ? ETCD.compacted : null;
   }
 
-  /** Fourth pass: runs it and leaves the TxnResponse's fields after the header in `out`. */
+  /**
+   * Fourth pass: runs it and leaves the TxnResponse's fields after the header in `out`. Returns
+   * their size; above ANSWER_BYTES_MAX they are not there.
+   */
   apply(start: number, end: number): number {
     this.#turn = 0;
     this.#at = 0;
     this.#hasChanged = false;
+    this.#isOverlong = false;
     this.#apply(start, end, 0);
+    if (!this.#isOverlong) return this.#gaps.join(this.out, this.#at);
+    this.#gaps.clear();
     return this.#at;
+  }
+
+  /** After an answer: the room of a large one is given back. */
+  trim(): void {
+    if (this.out.length > OUT_BYTES_MAX) this.out = Buffer.alloc(OUT_BYTES);
   }
 
   #apply(start: number, end: number, depth: number): void {
     const branch = this.#chosen[this.#turn++]!;
-    if (branch === FIELD_SUCCESS) {
-      this.#room(2);
+    if (branch === FIELD_SUCCESS && this.#room(2)) {
       this.out[this.#at++] = 0x10;
       this.out[this.#at++] = 1;
     }
@@ -348,23 +359,34 @@ export class TxnRunner {
     }
   }
 
-  #room(size: number): void {
-    if (this.#at + size <= this.out.length) return;
-    const larger = Buffer.allocUnsafeSlow((this.#at + size) * 2);
+  /** False when so much more can never be sent: then it is only counted. */
+  #room(size: number): boolean {
+    const end = this.#at + size;
+    if (end > ANSWER_BYTES_MAX) this.#isOverlong = true;
+    if (this.#isOverlong) {
+      this.#at = end;
+      return false;
+    }
+    if (end <= this.out.length) return true;
+    const larger = Buffer.allocUnsafeSlow(Math.min(end * 2, ANSWER_BYTES_MAX));
     this.out.copy(larger, 0, 0, this.#at);
     this.out = larger;
+    return true;
   }
 
   get #revision(): number {
     return this.#context.store.appliedRevision + (this.#hasChanged ? 1 : 0);
   }
 
-  /** Opens responses[i].response_x, whose content is an operation's header and `bodySize`. */
-  #openOp(field: number, bodySize: number): void {
+  /**
+   * Opens responses[i].response_x, whose content is an operation's header and `bodySize`. False
+   * when nothing is written any more.
+   */
+  #openOp(field: number, bodySize: number): boolean {
     const revision = this.#revision;
     const headerSize = 1 + sizeInt64(revision);
     const size = 2 + headerSize + bodySize;
-    this.#room(size + 32);
+    if (!this.#room(size + 32)) return false;
     const { out } = this;
     let at = this.#at;
     out[at++] = 0x1a;
@@ -375,6 +397,7 @@ export class TxnRunner {
     out[at++] = headerSize;
     out[at++] = 0x18;
     this.#at = writeInt64(out, at, revision);
+    return true;
   }
 
   #applyRange(): void {
@@ -382,7 +405,7 @@ export class TxnRunner {
     const page = this.#page;
     range.decode(this.#bytes, this.#opAt, this.#opTo);
     range.read(this.#context, page);
-    this.#openOp(OP_RANGE, rangeBodySize(this.#context, page, range.keysOnly));
+    if (!this.#openOp(OP_RANGE, rangeBodySize(this.#context, page, range.keysOnly))) return;
     this.#at = writeRangeBody(this.#context, page, range.keysOnly, this.out, this.#at);
   }
 
@@ -398,7 +421,7 @@ export class TxnRunner {
       return;
     }
     const size = keyValueSize(store, previous, false);
-    this.#openOp(OP_PUT, 1 + sizeVarint(size) + size);
+    if (!this.#openOp(OP_PUT, 1 + sizeVarint(size) + size)) return;
     this.#at = writeKeyValue(store, previous, false, this.out, this.#at, 2);
   }
 
@@ -407,7 +430,7 @@ export class TxnRunner {
     request.decode(this.#bytes, this.#opAt, this.#opTo);
     request.apply(this.#context);
     if (request.deleted.length > 0) this.#hasChanged = true;
-    this.#room(request.bodySize(this.#context) + 64);
+    if (!this.#room(request.bodySize(this.#context) + 64)) return;
     // The exact size is known by writing: bodySize is an upper bound.
     const start = this.#at;
     const bodyEnd = request.writeBody(this.#context, this.out, start + 40);
@@ -419,16 +442,17 @@ export class TxnRunner {
 
   /** A nested response has an empty header, as in etcd. */
   #applyTxn(depth: number): void {
-    this.#room(64);
-    const response = openMessage(this.out, this.#at, 3);
-    const txn = openMessage(this.out, response, OP_TXN);
-    this.out[txn] = 0x0a;
-    this.out[txn + 1] = 0;
-    this.#at = txn + 2;
+    if (this.#room(2 * OPEN_BYTES + 2)) {
+      const response = this.#gaps.open(this.out, this.#at, 3);
+      const txn = this.#gaps.open(this.out, response, OP_TXN);
+      this.out[txn] = 0x0a;
+      this.out[txn + 1] = 0;
+      this.#at = txn + 2;
+    }
     this.#apply(this.#opAt, this.#opTo, depth + 1);
-    this.#room(32);
-    this.#at = closeMessage(this.out, txn, this.#at);
-    this.#at = closeMessage(this.out, response, this.#at);
+    if (this.#isOverlong) return;
+    this.#gaps.close(this.#at);
+    this.#gaps.close(this.#at);
   }
 }
 
@@ -455,11 +479,16 @@ export function txnHandler(context: EtcdContext): InPlaceHandler {
     if (runner.hasWrite) times.end(startMs, true);
     context.guard(call.connection);
     const total = size + context.headerRoom;
+    if (total > ANSWER_BYTES_MAX) {
+      runner.trim();
+      return context.failOverlong(call, total);
+    }
     const target = total <= IN_PLACE_ROOM_BYTES ? out : Buffer.allocUnsafeSlow(total);
     let at = context.writeHeader(target, target === out ? offset : 0, revision);
     if (size <= 64) for (let i = 0; i < size; i++) target[at + i] = runner.out[i]!;
     else runner.out.copy(target, at, 0, size);
     at += size;
+    runner.trim();
     return target === out ? at : call.reply(target.subarray(0, at));
   };
 }

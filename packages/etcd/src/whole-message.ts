@@ -13,8 +13,9 @@ export function isMessage(bytes: Buffer, start: number, end: number): boolean {
   return reader.failure === FAILURE_NONE;
 }
 
-/** Depth of messages that are looked into: deeper ones were refused for their depth. */
-const DEPTH_MAX = 40;
+/** Depth of messages that are looked into: deeper ones are refused for their depth, whatever they
+ *  are. A transaction inside a transaction lies two deeper. */
+const DEPTH_MAX = 2 * 1000 + 2;
 
 /** The same of all messages inside; `name` is that of the schema. For what was refused anyway. */
 export function isDeepMessage(

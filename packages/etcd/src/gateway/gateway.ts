@@ -434,8 +434,8 @@ class StreamCall implements GrpcCall {
     if (this.closed) return;
     const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#open(200);
-    const line = `{"result":${showJson(view, start, end, this.#route.response)}}\n`;
-    this.#exchange.write(Buffer.from(line));
+    const message = showJson(view, start, end, this.#route.response);
+    this.#exchange.write(Buffer.concat([RESULT, message, RESULT_END]));
   }
 
   #open(status: number): void {
@@ -471,6 +471,8 @@ class StreamCall implements GrpcCall {
   }
 }
 
+const RESULT: Buffer = Buffer.from('{"result":');
+const RESULT_END: Buffer = Buffer.from('}\n');
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',

@@ -1,9 +1,14 @@
-/** The bytes of a response message into JSON, as grpc-gateway writes it: zero fields left out. */
+/**
+ * The bytes of a response message into JSON, as grpc-gateway writes it: zero fields left out. It
+ * is written as bytes, since an answer of half a gigabyte does not fit into a string.
+ */
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 import { ENUMS, type Field, messageOf } from './schema.ts';
 
 /** Go escapes these in JSON too, so that it can stand in HTML. */
 const ESCAPED = /[<>&\u2028\u2029]/g;
+/** Of the message's bytes that become base64 at once. */
+const BASE64_BYTES: number = 3 * 64 * 1024;
 
 export function goString(text: string): string {
   return JSON.stringify(text).replaceAll(
@@ -13,50 +18,107 @@ export function goString(text: string): string {
 }
 
 /** JSON of the message `name` in `bytes[start..end)`, which is well-formed: we wrote it. */
-export function showJson(bytes: Buffer, start: number, end: number, name: string): string {
-  const message = messageOf(name);
-  const reader = new ProtobufReader().reset(bytes, start, end);
-  const found = new Map<Field, string[]>();
-  while (reader.next()) {
-    const field = message.byNumber.get(reader.field);
-    if (field === undefined) {
-      reader.skip();
-      continue;
-    }
-    const value = showValue(reader, bytes, field);
-    const values = found.get(field);
-    if (values === undefined) found.set(field, [value]);
-    else values.push(value);
-  }
-  const members: string[] = [];
-  for (const field of message.fields) {
-    const values = found.get(field);
-    if (values === undefined) continue;
-    if (field.isRepeated) members.push(`"${field.name}":[${values.join(',')}]`);
-    else members.push(`"${field.name}":${values.at(-1)}`);
-  }
-  return `{${members.join(',')}}`;
+export function showJson(bytes: Buffer, start: number, end: number, name: string): Buffer {
+  const out = new JsonOutput(end - start);
+  writeMessage(out, bytes, start, end, name);
+  return out.whole();
 }
 
-function showValue(reader: ProtobufReader, bytes: Buffer, field: Field): string {
+class JsonOutput {
+  #bytes: Buffer;
+  #at = 0;
+
+  /** The message's size says roughly what is to come: base64 takes a third more. */
+  constructor(size: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(256 + size + (size >> 1));
+  }
+
+  #room(size: number): void {
+    if (this.#at + size <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(this.#at + size + (this.#at >> 1));
+    this.#bytes.copy(larger, 0, 0, this.#at);
+    this.#bytes = larger;
+  }
+
+  text(text: string): void {
+    this.#room(text.length * 3);
+    this.#at += this.#bytes.write(text, this.#at);
+  }
+
+  base64(bytes: Buffer, start: number, end: number): void {
+    for (let at = start; at < end; at += BASE64_BYTES) {
+      this.text(bytes.toString('base64', at, Math.min(end, at + BASE64_BYTES)));
+    }
+  }
+
+  whole(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
+  }
+}
+
+function writeMessage(
+  out: JsonOutput,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  name: string,
+): void {
+  const message = messageOf(name);
+  const reader = new ProtobufReader().reset(bytes, start, end);
+  // Where the values of each field stand, tags included.
+  const found = new Map<Field, number[]>();
+  for (let at = start; reader.next(); at = reader.offset) {
+    const field = message.byNumber.get(reader.field);
+    reader.skip();
+    if (field === undefined) continue;
+    const places = found.get(field);
+    if (places === undefined) found.set(field, [at]);
+    else places.push(at);
+  }
+  let separator = '{';
+  for (const field of message.fields) {
+    const places = found.get(field);
+    if (places === undefined) continue;
+    out.text(`${separator}"${field.name}":${field.isRepeated ? '[' : ''}`);
+    separator = ',';
+    for (const [index, at] of (field.isRepeated ? places : places.slice(-1)).entries()) {
+      if (index > 0) out.text(',');
+      reader.reset(bytes, at, end).next();
+      writeValue(out, reader, bytes, field);
+    }
+    if (field.isRepeated) out.text(']');
+  }
+  out.text(separator === '{' ? '{}' : '}');
+}
+
+function writeValue(out: JsonOutput, reader: ProtobufReader, bytes: Buffer, field: Field): void {
   const { kind } = field;
   if (typeof kind === 'object' && 'message' in kind) {
     reader.chunk();
-    return showJson(bytes, reader.chunkStart, reader.chunkEnd, kind.message);
+    writeMessage(out, bytes, reader.chunkStart, reader.chunkEnd, kind.message);
+    return;
   }
   if (kind === 'bytes') {
     reader.chunk();
-    return `"${bytes.toString('base64', reader.chunkStart, reader.chunkEnd)}"`;
+    out.text('"');
+    out.base64(bytes, reader.chunkStart, reader.chunkEnd);
+    out.text('"');
+    return;
   }
   if (kind === 'string') {
     reader.chunk();
-    return goString(bytes.toString('utf8', reader.chunkStart, reader.chunkEnd));
+    out.text(goString(bytes.toString('utf8', reader.chunkStart, reader.chunkEnd)));
+    return;
   }
   reader.varint();
+  out.text(numberText(reader, kind));
+}
+
+function numberText(reader: ProtobufReader, kind: Field['kind']): string {
   const low = reader.low >>> 0;
   if (kind === 'bool') return low === 0 ? 'false' : 'true';
   if (kind === 'uint32') return String(low);
-  if (typeof kind === 'object') {
+  if (typeof kind === 'object' && 'enum' in kind) {
     const text = ENUMS[kind.enum]?.[low];
     return text === undefined ? String(low) : `"${text}"`;
   }

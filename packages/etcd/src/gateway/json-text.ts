@@ -12,8 +12,8 @@ export type Json =
   | { readonly kind: 'array'; readonly items: readonly Json[] }
   | { readonly kind: 'object'; readonly members: ReadonlyMap<string, Json> };
 
-/** Arrays and objects inside each other; etcd's own transactions nest less than 64 deep. */
-const DEPTH_MAX = 256;
+/** Arrays and objects inside each other: a transaction of 128 operations nests 384 deep. */
+const DEPTH_MAX = 1024;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const ESCAPES: Readonly<Record<string, string>> = {
   ...{ '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f' },
