@@ -58,6 +58,18 @@ test('the status says what may be evicted, and nothing new where nothing changed
   assert.equal(failed['disruptionsAllowed'], 0);
 });
 
+test('a failure tells of the generation that was last worked out, or of none', () => {
+  const counts = { expected: 3, healthy: 3, desired: 2, evicted: {} };
+  const worked = budgetStatus(budget({}), counts, NOW);
+  const generations = [undefined, worked].map((status) => {
+    const changed = { ...budget({}, status), metadata: { generation: 5 } };
+    const failed = failedStatus(changed, 'no scale', NOW);
+    const [condition] = failed['conditions'] as JsonObject[];
+    return condition?.['observedGeneration'];
+  });
+  assert.deepEqual(generations, [undefined, worked?.['observedGeneration']]);
+});
+
 test('an evicted pod counts for two minutes', () => {
   const status = {
     disruptedPods: { a: '2025-12-31T23:59:00Z', b: '2025-12-31T23:50:00Z', c: NOW },

@@ -100,10 +100,12 @@ export function budgetStatus(
 /** The status of a budget that cannot be worked out: nothing may be evicted. */
 export function failedStatus(budget: JsonObject, message: string, now: string): JsonObject {
   const before = objectAt(budget, 'status') ?? {};
+  // What was last worked out, not what failed: the budget as it is now has not been observed.
+  const observed = numberAt(before, 'observedGeneration');
   const condition: JsonObject = {
     type: 'DisruptionAllowed',
     status: 'False',
-    observedGeneration: numberAt(budget, 'metadata', 'generation'),
+    ...(observed > 0 ? { observedGeneration: observed } : {}),
     lastTransitionTime: now,
     reason: 'SyncFailed',
     message,
@@ -118,15 +120,12 @@ export function failedStatus(budget: JsonObject, message: string, now: string): 
   };
 }
 
-/** A condition of the same status and reason keeps its time, and takes the new generation. */
+/** The condition is the new one in all but its time, which tells since when its status holds. */
 function conditionsWith(status: JsonObject, condition: JsonObject): JsonValue[] {
   const conditions = withCondition(listAt(status, 'conditions'), condition);
   return conditions.map((one) => {
     if (stringAt(one, 'type') !== 'DisruptionAllowed') return one;
-    const { observedGeneration = 0, message = '' } = condition;
-    return typeof one === 'object' && one !== null && !Array.isArray(one)
-      ? { ...one, observedGeneration, message }
-      : one;
+    return { ...condition, lastTransitionTime: stringAt(one, 'lastTransitionTime') };
   });
 }
 
