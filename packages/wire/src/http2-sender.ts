@@ -29,7 +29,7 @@ import {
 import { QUANTUM_BYTES, QUANTUM_ALONE_BYTES, STREAM_QUEUE_BYTES_MAX } from './limits.ts';
 import type { SharedBytes } from './exchange.ts';
 import type { WireLimits } from './limits.ts';
-import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock } from './output.ts';
+import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock, TURN_BYTES } from './output.ts';
 import { isCrowded } from './outstanding.ts';
 import { H2Stream, StreamTable } from './stream.ts';
 import type { Transport } from './transport.ts';
@@ -40,8 +40,6 @@ const USEFUL_BYTES = 256;
 const PIECE_BYTES_MIN = 1024;
 /** Room for the heads of the frames that one stream sends in its turn. */
 const FRAMES_HEADS_BYTES = 1024;
-/** Blocks of what is hastened that one turn fills: what `WaitingWrites` lets leave at once. */
-const TURN_BLOCKS = 4;
 /** Of `outputBytesMax`: what may wait for a secure socket, of this turn and the one before. */
 const SECURE_FACTOR = 3;
 /**
@@ -302,6 +300,8 @@ export abstract class Http2Sender {
    */
   pump(): void {
     if (this.transport.writing()) return;
+    // one write of all is encrypted before it returns, and its memory serves the next connection
+    if (this.transport.secure && this.holds === 0) this.data.expect(this.#expected());
     const passed: H2Stream[] = [];
     while (this.#roundHead !== null && this.sendWindow > 0 && !this.dead && this.budget(true) > 0) {
       if (this.#roomFor(true) < PIECE_BYTES_MIN) break;
@@ -322,6 +322,12 @@ export abstract class Http2Sender {
     for (const stream of passed) this.#append(stream);
   }
 
+  /** Octets that the queues may send in this turn, with the heads of their frames. */
+  #expected(): number {
+    const most = Math.min(this.queuedBytes, this.sendWindow) + FRAMES_HEADS_BYTES;
+    return Math.min(most, isCrowded() ? BLOCK_BYTES : TURN_BYTES);
+  }
+
   /** What is not hastened has its first block, and goes on in the next turn. */
   #mayServe({ hastens }: H2Stream): boolean {
     return hastens || (this.budget() > 0 && this.#roomFor(false) >= PIECE_BYTES_MIN);
@@ -333,8 +339,8 @@ export abstract class Http2Sender {
    */
   #roomFor(hastens: boolean): number {
     if (!this.transport.secure) return Infinity;
-    const blocks = hastens && !isCrowded() ? TURN_BLOCKS : 1;
-    return blocks * BLOCK_BYTES - this.data.size - FRAMES_HEADS_BYTES;
+    const most = hastens && !isCrowded() ? TURN_BYTES : BLOCK_BYTES;
+    return most - this.data.size - FRAMES_HEADS_BYTES;
   }
 
   #serve(stream: H2Stream): void {

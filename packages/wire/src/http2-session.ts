@@ -116,9 +116,9 @@ export abstract class Http2Session extends Http2Control implements Protocol {
       const waiting = this.#waiting;
       this.#waiting = null;
       this.receive(waiting, 0, waiting.length);
-    } else if (this.hasRound) {
-      this.pump();
     }
+    // What waits is framed by the flush, connection by connection: when hundreds of sockets have
+    // written in one turn, they take the same block after one another, not a block each.
     this.transport.requestFlush();
     if (this.#inputPaused && this.#waiting === null && this.#hasRoom()) {
       this.#inputPaused = false;

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FLAG_END_STREAM, FRAMES, writeFrameHead } from './frames.ts';
-import { BLOCK_BYTES, Output } from './output.ts';
+import { BLOCK_BYTES, COPY_BYTES_MAX, Output } from './output.ts';
 import type { Transport } from './transport.ts';
 
 test('what waits, and is small, holds no block, and leaves in order with what came after', () => {
   const output = new Output();
-  let sent = '';
+  const sent: string[] = [];
   const transport = {
     write: (bytes: Buffer, start: number, end: number) => {
-      sent += bytes.latin1Slice(start, end);
+      sent.push(bytes.latin1Slice(start, end));
       return true;
     },
   } as unknown as Transport;
@@ -20,16 +20,21 @@ test('what waits, and is small, holds no block, and leaves in order with what ca
   const large = 'c'.repeat(20_000);
   put('a');
   output.park();
-  assert.equal(output.bytes.length, 1);
+  assert.equal(output.bytes.length, COPY_BYTES_MAX);
   put('b');
   output.park();
-  assert.equal(output.bytes.length, 1);
+  assert.equal(output.bytes.length, COPY_BYTES_MAX);
+  output.flush(transport);
+  output.expect(large.length);
+  put('c');
+  output.park();
+  assert.equal(output.bytes.length, COPY_BYTES_MAX);
   put(large);
   output.park();
   assert.equal(output.bytes.length, BLOCK_BYTES);
-  assert.equal(output.size, large.length + 2);
+  assert.equal(output.size, large.length + 1);
   output.flush(transport);
-  assert.equal(sent, `ab${large}`);
+  assert.deepEqual(sent, ['ab', `c${large}`]);
   output.reserve(1);
   output.park();
   assert.equal(output.bytes.length, 0);

@@ -1,31 +1,49 @@
 // data plane
 /**
- * Bytes on their way to a socket, in blocks that all connections share.
+ * Bytes on their way to a socket, in memory that all connections share.
  *
- * A connection owns a block only between its first byte of a turn and the moment the kernel took
- * it, so an idle connection owns none. What is small is copied out before it is written: else a
- * thousand peers that read slowly would pin a whole block each.
+ * A connection owns memory only between its first byte of a turn and the moment the kernel took
+ * it, so an idle connection owns none. What is small stands in a room of a few KiB: else a thousand
+ * connections whose answers wait for one flush, or whose peers read slowly, would pin a whole block
+ * each. What outgrows it moves on into a block, so that a turn's bytes leave in one write.
  */
 import { FRAME_HEAD_BYTES, FRAMES, writeFrameHead, writeFrameLength } from './frames.ts';
 import type { Transport } from './transport.ts';
 
 export const BLOCK_BYTES: number = 128 * 1024;
-/** Blocks kept for reuse by the process. */
-const BLOCKS_KEPT_MAX = 64;
-/** What is smaller is copied out of its block. */
+/** What is smaller is copied, and pins no block while it waits. */
 export const COPY_BYTES_MAX = 8192;
+/** What one turn may send of a connection's watches. */
+export const TURN_BYTES: number = 4 * BLOCK_BYTES;
 const NONE: Buffer = Buffer.alloc(0);
 
-const kept: Buffer[] = [];
+/** Memory of one size that serves again. */
+interface Shelf {
+  readonly bytes: number;
+  readonly keptMax: number;
+  readonly kept: Buffer[];
+}
 
-/** Memory for so many bytes; give it back when it is one block. */
+/** By size, for the whole process. */
+const SHELVES: readonly Shelf[] = [
+  { bytes: COPY_BYTES_MAX, keptMax: 1024, kept: [] },
+  { bytes: BLOCK_BYTES, keptMax: 64, kept: [] },
+  { bytes: TURN_BYTES, keptMax: 2, kept: [] },
+];
+
+/** Memory for so many bytes; give it back when nobody reads it any more. */
 export function takeBlock(bytes: number): Buffer {
-  if (bytes > BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
-  return kept.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  for (const shelf of SHELVES) {
+    if (bytes <= shelf.bytes) return shelf.kept.pop() ?? Buffer.allocUnsafeSlow(shelf.bytes);
+  }
+  return Buffer.allocUnsafeSlow(bytes);
 }
 
 export function giveBlock(block: Buffer): void {
-  if (block.length === BLOCK_BYTES && kept.length < BLOCKS_KEPT_MAX) kept.push(block);
+  for (const shelf of SHELVES) {
+    if (block.length !== shelf.bytes) continue;
+    if (shelf.kept.length < shelf.keptMax) shelf.kept.push(block);
+  }
 }
 
 export class Output {
@@ -43,10 +61,24 @@ export class Output {
     return this.at + this.#fullBytes;
   }
 
+  /** Expects so many octets, where nothing stands here yet: they are to leave in one piece. */
+  expect(count: number): void {
+    if (this.size > 0 || count <= this.bytes.length) return;
+    giveBlock(this.bytes);
+    this.bytes = takeBlock(count);
+  }
+
   /** Makes room for `count` octets from `at` on. */
   reserve(count: number): void {
     this.#open = 0;
     if (this.at + count <= this.bytes.length) return;
+    if (this.at > 0 && this.at + count <= BLOCK_BYTES) {
+      const block = takeBlock(this.at + count);
+      this.bytes.copy(block, 0, 0, this.at);
+      giveBlock(this.bytes);
+      this.bytes = block;
+      return;
+    }
     if (this.at > 0) {
       this.#full ??= [];
       this.#full.push({ block: this.bytes, length: this.at });
@@ -100,17 +132,15 @@ export class Output {
     else if (block.length > 0) giveBlock(block);
   }
 
-  /**
-   * What is held back for longer than a turn, and small, gives its block back meanwhile: when the
-   * answers of a thousand connections wait for one flush, a block each is new memory each time.
-   */
+  /** What is held back for longer than a turn, and small, gives a block back meanwhile. */
   park(): void {
     this.#open = 0;
-    if (this.bytes.length !== BLOCK_BYTES || this.at > COPY_BYTES_MAX) return;
+    const isLarge = this.bytes.length >= BLOCK_BYTES && this.at <= COPY_BYTES_MAX;
+    if (this.at > 0 && !isLarge) return;
     const block = this.bytes;
     this.bytes = NONE;
     if (this.at > 0) {
-      this.bytes = Buffer.allocUnsafe(this.at);
+      this.bytes = takeBlock(this.at);
       block.copy(this.bytes, 0, 0, this.at);
     }
     giveBlock(block);
@@ -143,7 +173,7 @@ function copyTo(target: { reserve(count: number): Output }, block: Buffer, lengt
 
 function send(transport: Transport, block: Buffer, length: number): void {
   // a secure transport copies for itself what it cannot encrypt at once
-  if (!transport.secure && length <= COPY_BYTES_MAX && block.length >= BLOCK_BYTES) {
+  if (!transport.secure && length <= COPY_BYTES_MAX && 2 * length < block.length) {
     const copy = Buffer.allocUnsafe(length);
     block.copy(copy, 0, 0, length);
     giveBlock(block);

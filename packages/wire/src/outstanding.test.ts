@@ -15,6 +15,8 @@ const PIECE = Buffer.alloc(4000, 'x');
 class BusyTransport extends FakeTransport {
   override readonly secure: boolean = true;
   isBusy = false;
+  /** Of each write. */
+  readonly memory: ArrayBufferLike[] = [];
 
   override writing(): boolean {
     return this.isBusy;
@@ -22,12 +24,13 @@ class BusyTransport extends FakeTransport {
 
   override write(bytes: Buffer, start: number, end: number): boolean {
     this.isBusy = true;
+    this.memory.push(bytes.buffer);
     return super.write(bytes, start, end);
   }
 }
 
-/** Octets of an endless answer that leave with one turn of a connection that is free. */
-function sentInTurn(isHastened: boolean): number {
+/** A connection with an endless answer, of which the last write is over. */
+function endless(isHastened: boolean): BusyTransport {
   const peer = new BusyTransport();
   peer.protocol = new Http2Server(peer, {
     handler: (exchange) => {
@@ -49,8 +52,14 @@ function sentInTurn(isHastened: boolean): number {
   peer.send(Buffer.concat([HELLO, get(1), ...windows]));
   peer.received = [];
   peer.isBusy = false;
-  peer.protocol.drained();
-  peer.protocol.flush();
+  return peer;
+}
+
+/** Octets of an endless answer that leave with one turn of a connection that is free. */
+function sentInTurn(isHastened: boolean): number {
+  const peer = endless(isHastened);
+  peer.protocol?.drained();
+  peer.protocol?.flush();
   return Buffer.concat(peer.received).length;
 }
 
@@ -68,4 +77,16 @@ test('a turn of a secure connection sends several blocks of what is hastened', (
   assert(crowded > BLOCK_BYTES / 2, `${crowded} octets`);
   assert(crowded <= BLOCK_BYTES, `${crowded} octets`);
   assert(!isCrowded());
+});
+
+test('connections whose writes are over in one turn fill the same memory one after another', () => {
+  const peers = Array.from({ length: 8 }, () => endless(false));
+  for (const peer of peers) peer.memory.splice(0);
+  for (const peer of peers) peer.protocol?.drained();
+  for (const peer of peers) peer.protocol?.flush();
+  assert.deepEqual(
+    peers.map((peer) => peer.memory.length),
+    peers.map(() => 1),
+  );
+  assert.equal(new Set(peers.flatMap((peer) => peer.memory)).size, 1);
 });

@@ -6,13 +6,13 @@
  * peers that read slowly would pin a whole block each. What leaves is one piece, or neighbours put
  * together.
  */
-import { BLOCK_BYTES, COPY_BYTES_MAX } from './output.ts';
+import { COPY_BYTES_MAX, TURN_BYTES } from './output.ts';
 
 /**
  * Octets that leave in one write. A socket takes a write or two in each turn of the event loop:
  * where turns are long that is all it gets, and copying costs a tenth of what encrypting does.
  */
-const JOINED_BYTES: number = 4 * BLOCK_BYTES;
+const JOINED_BYTES: number = TURN_BYTES;
 /** The first memory for small pieces. */
 const SMALL_BYTES = 1024;
 
