@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -33,6 +33,11 @@ test('a directory is saved, restored, hashed and verified by commands', async ()
   const again = join(dir, 'again');
   const restored = megaplane('snapshot', 'restore', file, '--data-dir', again);
   assert.match(restored.stdout, /^revision +501$/m);
+  const cut = join(dir, 'cut.db');
+  writeFileSync(cut, readFileSync(file).subarray(0, -32));
+  const refused = megaplane('snapshot', 'restore', cut, '--data-dir', join(dir, 'cut'));
+  assert.deepEqual([refused.code, existsSync(join(dir, 'cut'))], [1, false]);
+  assert.match(refused.stderr, /cut\.db has no checksum at its end/);
   const hashes = [data, again].map((one) => megaplane('hash', '--data-dir', one).stdout);
   assert.match(hashes[0] ?? '', /^hash +\d+$/m);
   assert.equal(hashes[0], hashes[1]);

@@ -1,7 +1,7 @@
 // shell: the work behind `megaplane store snapshot|import|hash|verify`
 import { existsSync, statSync } from 'node:fs';
 import { KvHash } from '@megaplane/etcd/hash-kv';
-import { type Imported, importFile } from '@megaplane/etcd/import-file';
+import { type ImportOptions, type Imported, importFile } from '@megaplane/etcd/import-file';
 import { databaseOf } from '@megaplane/etcd/etcd-directory';
 import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { Remote } from '@megaplane/etcd/remote';
@@ -109,9 +109,9 @@ export async function saveSnapshot(
 }
 
 export async function showSnapshot(file: string, flags: OutputFlags): Promise<number> {
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) {
-    throw new Error(`${file} is a directory; name a snapshot file of etcd`);
-  }
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) throw new Error(`there is no ${file}`);
+  if (found.isDirectory()) throw new Error(`${file} is a directory; name a snapshot file of etcd`);
   const bytes = new Bytes('reading');
   const status = await snapshotStatus(file, (done, total) => bytes.show(done, total));
   bytes.finish();
@@ -144,20 +144,17 @@ export async function importSource(source: string, flags: RestoreFlags): Promise
   if (flags.follow === true) return usage('--follow needs the address of a running etcd');
   const file = databaseOf(source, flags.ignoreWal === true);
   const skipHashCheck = flags.skipHashCheck === true;
-  const imported = await importWithProgress(file, dataDir, bumpRevision, skipHashCheck);
+  const imported = await importWithProgress({
+    ...{ file, dataDir, bumpRevision, skipHashCheck, isSnapshot: file === source },
+  });
   print(flags, { ...summary(imported), dataDir });
   return EXIT_DONE;
 }
 
-async function importWithProgress(
-  file: string,
-  dataDir: string,
-  bumpRevision: number,
-  skipHashCheck: boolean,
-): Promise<Imported> {
+async function importWithProgress(options: Omit<ImportOptions, 'onProgress'>): Promise<Imported> {
   const stages = { checksum: new Bytes('checksum'), records: new Bytes('records') };
   const imported = await importFile({
-    ...{ file, dataDir, bumpRevision, skipHashCheck },
+    ...options,
     onProgress: (stage, done, total) => {
       if (stage === 'records') stages.checksum.finish();
       stages[stage].show(done, total);

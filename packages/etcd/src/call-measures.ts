@@ -2,12 +2,20 @@
 import { BoundedHistogram } from '@megaplane/base/histogram';
 
 /** Operations that change something, as etcd labels what it applies. */
-export const APPLIED = ['Put', 'DeleteRange', 'Txn', 'LeaseGrant', 'LeaseRevoke'] as const;
+export const APPLIED = [
+  'Put',
+  'DeleteRange',
+  'Txn',
+  'LeaseGrant',
+  'LeaseRevoke',
+  'Compaction',
+] as const;
 export const APPLIED_PUT = 0;
 export const APPLIED_DELETE = 1;
 export const APPLIED_TXN = 2;
 export const APPLIED_GRANT = 3;
 export const APPLIED_REVOKE = 4;
+export const APPLIED_COMPACTION = 5;
 
 /** One call in so many is timed, a power of two: the clock would be a fiftieth of a put. */
 const TIMED_EVERY = 8;

@@ -8,6 +8,7 @@
 import type { InPlaceHandler } from '@megaplane/wire/grpc';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
+import { APPLIED_COMPACTION } from './call-measures.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
 import { KvHash } from './hash-kv.ts';
@@ -71,6 +72,7 @@ export class Compactor {
 export function compactHandler(context: EtcdContext, compactor: Compactor): InPlaceHandler {
   const reader = new ProtobufReader();
   const { store } = context;
+  const times = context.measures.applied[APPLIED_COMPACTION]!;
   return (bytes, start, end, out, offset, call) => {
     reader.reset(bytes, start, end);
     let revision = 0;
@@ -81,7 +83,9 @@ export function compactHandler(context: EtcdContext, compactor: Compactor): InPl
       else reader.skip();
     }
     if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
+    const startMs = times.begin();
     const failure = compactor.compact(revision);
+    times.end(startMs, failure === 0);
     if (failure !== 0) return context.fail(call, storeFailure(failure));
     if (!isPhysical || !store.sweep.isBehind) {
       context.guard(call.connection);

@@ -23,6 +23,8 @@ export interface ImportOptions {
   readonly bumpRevision: number;
   /** Do not compare the checksum at the end of a snapshot. */
   readonly skipHashCheck: boolean;
+  /** Not the database out of a data directory: then it ends with a checksum. */
+  readonly isSnapshot?: boolean;
   /** Told now and then: what is done, out of how much. */
   readonly onProgress: (stage: 'checksum' | 'records', done: number, total: number) => void;
 }
@@ -47,7 +49,7 @@ async function pause(): Promise<void> {
 export async function importFile(options: ImportOptions): Promise<Imported> {
   const file = openDatabase(options.file);
   try {
-    if (file.hasChecksum && !options.skipHashCheck) await checkSum(file, options);
+    if (!options.skipHashCheck) await checkSum(file, options);
     const writer = new SnapshotWriter(options.dataDir);
     try {
       const imported = await new Import(file, writer, options).run();
@@ -70,7 +72,15 @@ function openDatabase(path: string): BboltFile {
   throw new Error(`${path} is a bbolt file, but not one of etcd: it has no bucket key or no meta`);
 }
 
-async function checkSum(file: BboltFile, { onProgress }: ImportOptions): Promise<void> {
+async function checkSum(file: BboltFile, options: ImportOptions): Promise<void> {
+  const { isSnapshot = false, onProgress } = options;
+  if (!file.hasChecksum && isSnapshot) {
+    throw new Error(
+      `${options.file} has no checksum at its end, where snapshots have one; copy it again, or ` +
+        'use --skip-hash-check for a database file of a stopped etcd',
+    );
+  }
+  if (!file.hasChecksum) return;
   for (const done of file.checkSum()) {
     onProgress('checksum', done, file.bytes);
     await pause();

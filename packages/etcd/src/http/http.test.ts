@@ -260,6 +260,13 @@ test('every change and read is counted, and in some bucket', async () => {
     await peer.call('KV/Range', [[1, 'counted']]);
     if (i === 2) assert.equal(await count(puts), (before[0] ?? 0) + 3);
   }
+  const compactions = 'apply_duration_seconds_count{version="v3",op="Compaction",success=';
+  const done = await count(`${compactions}"true"}`);
+  const refused = await count(`${compactions}"false"}`);
+  const now = opened.store.appliedRevision;
+  for (const revision of [now - 1, now - 1, now]) await peer.call('KV/Compact', [[1, revision]]);
+  assert.equal(await count(`${compactions}"true"}`), done + 2);
+  assert.equal(await count(`${compactions}"false"}`), refused + 1);
   peer.close();
   const after = [await count(puts), await count(failed), await count(ranges)];
   assert.deepEqual(
