@@ -125,6 +125,19 @@ test('every node has a block of each family, or waits for another node to go', a
   assert.equal(cidrsOf(api, 'c').split(' ')[0], '10.0.2.0/24');
 });
 
+test('a node that waits for a block of one family takes no turns of the other', async () => {
+  const api = new WorkloadApi();
+  await addNode(api, 'old', ['10.0.2.0/24', 'fd00:0:0:2::/64']);
+  const clusterCidr = ['10.0.0.0/22', 'fd00::/61'];
+  startManager(api, ['node-ipam-controller'], { ...FLAGS, clusterCidr });
+  await api.advance(1_000);
+  for (const name of ['a', 'b', 'c']) await addNode(api, name);
+  await api.advance(600_000);
+  await api.request({ method: 'DELETE', path: '/api/v1/nodes/old', body: {} });
+  await api.advance(1_000);
+  assert.equal(cidrsOf(api, 'c'), '10.0.2.0/24 10.0.2.0/24 fd00:0:0:2::/64');
+});
+
 test('under lost answers and refusals nodes end with blocks of their own', async () => {
   for (let seed = 0; seed < 20; seed++) {
     const api = new WorkloadApi();

@@ -175,7 +175,8 @@ export class NodeCidrsPart {
     const blocks: Block[] = [];
     for (const pool of this.#options.pools) {
       const block = pool.allocate();
-      if (block === undefined) continue;
+      // Whoever gets nothing of one family leaves the turns of the next families alone.
+      if (block === undefined) break;
       blocks.push(block);
       this.#metrics.gave(pool, pool.passed);
     }
