@@ -32,6 +32,25 @@ test('the next time of a schedule is found', () => {
   assert.equal(schedule('0 0 31 2 *').next(Date.parse('2026-01-01T00:00:00Z')), Infinity);
   const every = schedule('@every 1h30m').next(Date.parse('2026-01-01T00:00:00.400Z'));
   assert.equal(every, Date.parse('2026-01-01T01:30:00Z'));
+  // All that the API server takes for a duration, with the same result as upstream's parser.
+  const durations: readonly (readonly [string, number])[] = [
+    ...([
+      ['+5m', 300],
+      ['.5h', 1800],
+      ['1.5s', 1],
+      ['5us', 1],
+      ['-5m', 1],
+      ['0', 1],
+    ] as const),
+    ...([
+      ['2h0.5m', 7230],
+      ['3000ms', 3],
+      ['9µs', 1],
+    ] as const),
+  ];
+  for (const [text, seconds] of durations) {
+    assert.equal(schedule(`@every ${text}`).next(0), seconds * 1000, text);
+  }
 });
 
 test('a schedule follows the clock of its time zone', () => {

@@ -7,6 +7,7 @@
  */
 
 import { parseCronFields, type CronField } from '@megaplane/machinery/cron-fields';
+import { durationFault, parseDuration } from '@megaplane/machinery/times';
 
 /** When a schedule is due. */
 export interface Schedule {
@@ -24,11 +25,10 @@ const QUARTER_MS = 900_000;
 /** Offsets of a zone that are kept. */
 const OFFSETS_MAX = 4_096;
 const YEARS_MAX = 5;
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE_MS, h: HOUR_MS };
 
 /** Reads a schedule; `timeZone` is a name of the IANA database, or '' for UTC. */
 export function parseSchedule(text: string, timeZone: string): ParsedSchedule {
-  const every = /^@every (.+)$/.exec(text)?.[1];
+  const every = /^@every (.*)$/s.exec(text)?.[1];
   if (every !== undefined) return parseEvery(every);
   const fields = parseCronFields(text);
   if (typeof fields === 'string') return failed(fields);
@@ -39,16 +39,13 @@ function failed(message: string): ParsedSchedule {
   return { ok: false, message };
 }
 
-/** `@every 1h30m`: counted from the time that is asked about, in whole seconds. */
+/** `@every 1h30m`: counted from the time that is asked about, in whole seconds, one at least. */
 function parseEvery(text: string): ParsedSchedule {
-  const parts = [...text.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
-  if (parts.map(([part]) => part).join('') !== text || parts.length === 0) {
-    return failed(`failed to parse duration @every ${text}`);
+  const nanos = parseDuration(text);
+  if (nanos === undefined) {
+    return failed(`failed to parse duration @every ${text}: ${durationFault(text)}`);
   }
-  const sum = parts.reduce((ms, [, count = '', unit = '']) => {
-    return ms + Number(count) * (UNITS_MS[unit] ?? 0);
-  }, 0);
-  const periodMs = Math.max(1000, Math.floor(sum / 1000) * 1000);
+  const periodMs = Math.max(1000, Math.floor(nanos / 1e9) * 1000);
   const next = (afterMs: number): number => Math.floor(afterMs / 1000) * 1000 + periodMs;
   return { ok: true, schedule: { next } };
 }
