@@ -187,8 +187,9 @@ export class AttachPart {
     const object = this.#objects.get(attachmentName(one.volume, one.node));
     const leftMs = one.sinceMs + OPERATION_MS - this.#client.timers.nowMs();
     if (one.state === 'attached') {
-      // Somebody else took it away: it is attached anew if it is wanted.
-      if (object === undefined && wanted !== undefined) this.#gone(one);
+      // Somebody took it away, or it was lost: it is attached anew if it is wanted.
+      const isThere = valueAt(object, 'status', 'attached') === true;
+      if (!isThere && wanted !== undefined) this.#gone(one);
       return Infinity;
     }
     if (one.state === 'uncertain') return Infinity;

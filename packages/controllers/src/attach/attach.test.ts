@@ -174,6 +174,22 @@ test('what the attacher refuses is told, and tried again at growing distances', 
   assert.deepEqual(world.attached('a'), [NAME]);
 });
 
+test('a volume that its attacher lost is attached anew', async () => {
+  const world = new World();
+  await world.start();
+  await world.pod('p', 'a');
+  await world.attacher();
+  assert.deepEqual(world.attached('a'), [NAME]);
+  await world.attacher({ attached: false, attachError: { message: 'lost' } });
+  await world.api.advance(10_000);
+  assert.deepEqual(world.attached('a'), []);
+  const text = 'FailedAttachVolume: AttachVolume.Attach failed for volume "v" : lost';
+  assert(world.api.events.includes(text));
+  await world.attacher({ attached: true, attachError: null });
+  await world.api.advance(20_000);
+  assert.deepEqual(world.attached('a'), [NAME]);
+});
+
 test('nodes and drivers that attach for themselves are left alone', async () => {
   const world = new World();
   await world.node('own', false);
