@@ -6,13 +6,13 @@
 
 import { base64Fault } from './base64.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
-import { absentValue, isEmpty, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
+import { absentValue, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { quoted } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
 import { formatDuration, parseDuration } from './times.ts';
-import { isListOrMap, markMap, markVoids } from './voids.ts';
+import { isListOrMap, isVoidOf, markMap, markVoids } from './voids.ts';
 import { isWrittenInteger, type WrittenNumbers } from './written-numbers.ts';
 
 /**
@@ -119,7 +119,7 @@ class Fitting {
       if (this.#numbers !== undefined) this.#written = this.#numbers.get(source)?.get(field.name);
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
-      if (isListOrMap(field) && isEmpty(fitted)) this.#void(field, fitted, target);
+      if (isVoidOf(field, fitted)) this.#void(field, fitted, target);
       else if (!isOmitted(field, fitted)) target[field.name] = fitted;
     }
     // what comes next belongs to whoever has this object, be it another item of a list
@@ -133,7 +133,7 @@ class Fitting {
       this.voids++;
       target[field.name] = value;
       if (isObject(value)) markMap(value);
-    } else if (field.omission !== 'void') target[field.name] = null;
+    } else if (isListOrMap(field) && field.omission !== 'void') target[field.name] = null;
   }
 
   #typeMeta(source: JsonObject, target: JsonObject): void {

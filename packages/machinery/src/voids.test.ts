@@ -59,3 +59,18 @@ test('empty maps are as good as none where values are compared, empty structs ar
   assert.ok(isSame(spec, { affinity: {} }));
   assert.ok(!isSame(spec, {}));
 });
+
+test('empty lists within schemas are gone at all levels, and `items: []` is no schema', () => {
+  const head = { kind: 'CustomResourceDefinition', apiVersion: 'apiextensions.k8s.io/v1' };
+  const within = { type: 'array', required: [], items: { type: 'string', enum: [] } };
+  const openAPIV3Schema = { type: 'object', additionalProperties: within, items: [] };
+  const versions = [{ name: 'v1', schema: { openAPIV3Schema } }];
+  const definition = decoded(head.apiVersion, head.kind, { spec: { versions } });
+  const { spec } = settledForm(definition) as { spec: { versions: JsonObject[] } };
+  assert.deepEqual(JSON.parse(JSON.stringify(spec.versions[0]?.['schema'])), {
+    openAPIV3Schema: {
+      type: 'object',
+      additionalProperties: { type: 'array', items: { type: 'string' } },
+    },
+  });
+});

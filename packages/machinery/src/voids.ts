@@ -14,7 +14,14 @@
 
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { isEmpty } from './normal-form.ts';
-import { findTypeOfKind, type Field, type Shape, type Type } from './schema.ts';
+import {
+  findType,
+  findTypeOfKind,
+  type Field,
+  type Scalar,
+  type Shape,
+  type Type,
+} from './schema.ts';
 
 /** On objects with empty lists or maps within; copies of them have it, too. */
 const VOIDS = Symbol('voids');
@@ -52,6 +59,14 @@ export function isListOrMap({ shape }: Field): boolean {
   return shape.kind === 'list' || shape.kind === 'map';
 }
 
+/** True for an empty value of such a field; of `items` of schemas a list may be one. */
+export function isVoidOf(field: Field, value: JsonValue): boolean {
+  if (isListOrMap(field)) return isEmpty(value);
+  const { shape } = field;
+  const mayBeList = shape.kind === 'scalar' && shape.scalar === 'schemaOrArray';
+  return mayBeList && Array.isArray(value) && value.length === 0;
+}
+
 /** The object as an encoder writes it: itself where no empty list or map is within. */
 export function encodedForm(object: JsonObject): JsonObject {
   return keepsVoids(object) ? cleared(object, false) : object;
@@ -77,9 +92,11 @@ function clearedStruct(type: Type, object: JsonObject, isStored: boolean): JsonO
     const value = object[name] ?? null;
     const field = type.field(name);
     if (field === undefined) target[name] = value;
-    else if (!isListOrMap(field) || (value !== null && !isEmpty(value))) {
+    else if (value === null ? !isListOrMap(field) : !isVoidOf(field, value)) {
       target[name] = clearedValue(field.shape, value, isStored);
-    } else if (field.omission !== 'void') target[name] = isStored ? null : value;
+    } else if (isListOrMap(field) && field.omission !== 'void') {
+      target[name] = isStored ? null : value;
+    }
   }
   return target;
 }
@@ -88,6 +105,7 @@ function clearedValue(shape: Shape, value: JsonValue, isStored: boolean): JsonVa
   if (shape.kind === 'object') {
     return isObject(value) ? clearedStruct(shape.type, value, isStored) : value;
   }
+  if (shape.kind === 'scalar') return SCHEMAS.has(shape.scalar) ? schemas(value, isStored) : value;
   const inner = shape.kind === 'list' ? shape.items : shape.kind === 'map' ? shape.values : null;
   if (inner?.kind !== 'object') return value;
   if (Array.isArray(value)) return value.map((item) => clearedValue(inner, item, isStored));
@@ -97,4 +115,15 @@ function clearedValue(shape: Shape, value: JsonValue, isStored: boolean): JsonVa
     target[name] = clearedValue(inner, value[name] ?? null, isStored);
   }
   return target;
+}
+
+/** What is a schema or something else. */
+const SCHEMAS: ReadonlySet<Scalar> = new Set<Scalar>([
+  ...(['schemaOrBool', 'schemaOrArray', 'schemaOrStringArray'] as const),
+]);
+
+function schemas(value: JsonValue, isStored: boolean): JsonValue {
+  if (Array.isArray(value)) return value.map((one) => schemas(one, isStored));
+  const type = findType('apiextensions.v1.JSONSchemaProps');
+  return isObject(value) && type !== undefined ? clearedStruct(type, value, isStored) : value;
 }

@@ -58,6 +58,19 @@ test('schemas have to be structural', () => {
   assert.match(faults(widgets(ahead))[0] ?? '', /pattern: Invalid value.*invalid or unsupported/);
 });
 
+test('what is empty is there where upstream has a pointer or a list', () => {
+  assert.deepEqual(faults(widgets({ type: 'object', items: [] })), []);
+  const nested = { properties: { a: { 'x-kubernetes-map-type': '' } } };
+  const found = faults(
+    widgets({ type: 'object', properties: { a: { type: 'object' } }, not: nested }),
+  );
+  const at = `${ROOT}.not.properties[a].x-kubernetes-map-type`;
+  assert.ok(found.includes(`${at}: Forbidden: must be undefined to be structural`), String(found));
+  const schema = { openAPIV3Schema: { type: 'object', not: { required: [], properties: {} } } };
+  const [shown] = faults(widgets({}, { schema, subresources: { status: {} } }));
+  assert.match(shown ?? '', /"Not":\{.*"Required":\[\],.*"Properties":\{\}/);
+});
+
 test('defaults have to be right by their own schema', () => {
   const object = {
     type: 'object',

@@ -13,7 +13,7 @@ type Form = (value: JsonValue | undefined) => string;
 const text: Form = (value) => goJson(typeof value === 'string' ? value : '');
 const flag: Form = (value) => (value === true ? 'true' : 'false');
 const any: Form = (value) => (value === undefined ? 'null' : goJson(value));
-const list: Form = (value) => (Array.isArray(value) && value.length > 0 ? goJson(value) : 'null');
+const list: Form = (value) => (Array.isArray(value) ? goJson(value) : 'null');
 
 function object(members: readonly (readonly [name: string, text: string])[]): string {
   return `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
@@ -22,12 +22,12 @@ function object(members: readonly (readonly [name: string, text: string])[]): st
 const schemaOrNull: Form = (value) => (isObject(value) ? internalSchema(value) : 'null');
 
 const schemas: Form = (value) => {
-  if (!Array.isArray(value) || value.length === 0) return 'null';
+  if (!Array.isArray(value)) return 'null';
   return `[${value.map(schemaOrNull).join(',')}]`;
 };
 
 const schemaMap: Form = (value) => {
-  if (!isObject(value) || Object.keys(value).length === 0) return 'null';
+  if (!isObject(value)) return 'null';
   const names = Object.keys(value).sort();
   return `{${names.map((name) => `${goJson(name)}:${schemaOrNull(value[name])}`).join(',')}}`;
 };
@@ -42,7 +42,7 @@ export const internalItems: Form = (value) => {
 };
 
 const dependencies: Form = (value) => {
-  if (!isObject(value) || Object.keys(value).length === 0) return 'null';
+  if (!isObject(value)) return 'null';
   const names = Object.keys(value).sort();
   const each = names.map((name): readonly [string, string] => {
     const one = value[name];
@@ -73,8 +73,8 @@ const docs: Form = (value) => {
 };
 
 const rules: Form = (value) => {
-  const listed = Array.isArray(value) ? value.filter(isObject) : [];
-  return listed.length === 0 ? 'null' : `[${listed.map(internalRule).join(',')}]`;
+  if (!Array.isArray(value)) return 'null';
+  return `[${value.filter(isObject).map(internalRule).join(',')}]`;
 };
 
 const SCHEMA: readonly (readonly [name: string, member: string, form: Form])[] = [

@@ -35,7 +35,7 @@ export function unstructuredReason(schema: JsonObject): string {
   if (schema['x-kubernetes-preserve-unknown-fields'] === false) {
     return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined";
   }
-  if (Array.isArray(schema['items'])) {
+  if (listAt(schema, 'items').length > 0) {
     return "OpenAPIV3Schema 'items' must be a schema, but is an array";
   }
   for (const part of partsOf(schema)) {

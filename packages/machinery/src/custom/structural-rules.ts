@@ -161,6 +161,11 @@ function checkValues(found: Findings, schema: JsonObject, path: string, skips: S
   found.push(invalidValue(`${path}.pattern`, pattern, text));
 }
 
+/** They are pointers upstream: what is empty is there. */
+const MAY_BE_EMPTY: ReadonlySet<string> = new Set([
+  ...['default', 'x-kubernetes-list-type', 'x-kubernetes-map-type'],
+]);
+
 /** Members that say what a value is, not how it has to be; with the words for each. */
 const FORBIDDEN_INSIDE: readonly (readonly [member: string, words: string])[] = [
   ['type', 'must be empty'],
@@ -192,7 +197,7 @@ function checkNested(found: Findings, schema: JsonObject, path: string, skips: S
   }
   for (const [member, words] of FORBIDDEN_INSIDE) {
     const value = schema[member];
-    const isThere = member === 'default' ? value !== undefined && value !== null : isSet(value);
+    const isThere = MAY_BE_EMPTY.has(member) ? (value ?? null) !== null : isSet(value);
     if (isThere) found.push(forbiddenField(`${path}.${member}`, `${words} to be structural`));
   }
   if (objectAt(schema, 'properties', 'metadata') === undefined) return;
