@@ -8,6 +8,7 @@ import { makeDirectory } from '@megaplane/base/directory';
 import { LocalServices } from './aggregation/local-services.ts';
 import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
 import { openAdmission, type AdmissionFlags } from './admission/admission-flags.ts';
+import { PatientCalls } from './admission/patient-calls.ts';
 import { WebhookPool } from './admission/webhook-pool.ts';
 import { createApiServer } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
@@ -223,7 +224,8 @@ async function makeServer(
 ): Promise<Made> {
   const signing = signerOptions(options, await pki.tokenKey);
   const signer = new TokenSigner(signing.key, signing.options);
-  const webhooks = new WebhookPool();
+  const pool = new WebhookPool();
+  const webhooks = new PatientCalls(pool);
   const audit = openAudit(options, { caller: webhooks, log: options.log });
   const pieces = new Pieces(
     (work) => setImmediate(work),
@@ -280,10 +282,10 @@ async function makeServer(
   });
   server.parts.metrics.addSource((lines) => {
     authorizers.metrics.print(lines);
-    webhooks.requests.print(lines);
+    pool.requests.print(lines);
   });
   audit?.addTo(server.parts.metrics);
-  return { server, audit, webhooks, stopFollowing: authorizers.stop };
+  return { server, audit, webhooks: pool, stopFollowing: authorizers.stop };
 }
 
 async function openListeners(

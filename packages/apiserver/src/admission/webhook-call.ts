@@ -27,6 +27,8 @@ export interface WebhookTarget {
   readonly isPlain?: boolean;
   /** Any certificate is taken. */
   readonly isInsecure?: boolean;
+  /** Asked with GET and without a body, as Go does after some redirects. */
+  readonly isGet?: boolean;
 }
 
 /** A client certificate in PEM, a bearer token, or both; '' where there is none. */
@@ -45,9 +47,20 @@ export type WebhookResponse =
       readonly body: Buffer;
       /** Seconds of the field of that name; absent without one. */
       readonly retryAfterS?: number;
+      /** Where else to ask; absent where the answer does not tell. */
+      readonly location?: string;
     }
-  /** `why` in the words of Go's client: `context deadline exceeded`; `isCut`: amid its answer. */
-  | { readonly ok: false; readonly why: string; readonly isCut?: boolean };
+  | FailedCall;
+
+export interface FailedCall {
+  readonly ok: false;
+  /** In the words of Go's client: `context deadline exceeded`. */
+  readonly why: string;
+  /** Amid its answer. */
+  readonly isCut?: boolean;
+  /** Where it was asked last, if a redirect led there. */
+  readonly url?: string;
+}
 
 /** Sends one request and calls back exactly once, within the timeout. Given by the shell. */
 export interface WebhookCaller {
@@ -146,10 +159,7 @@ export function callWebhook(
 }
 
 /** Why a call has brought nothing, with where it went, as Go's REST client says it. */
-export function callFailure(
-  url: string,
-  { why, isCut }: Extract<WebhookResponse, { readonly ok: false }>,
-): string {
+export function callFailure(asked: string, { why, isCut, url = asked }: FailedCall): string {
   return isCut === true ? `${CUT}${why}` : `Post "${url}": ${why}`;
 }
 

@@ -34,6 +34,7 @@ const FIELD_LIST: readonly string[] = [
   'kube-apiserver-admission',
 ];
 const FIELDS = prepareFields(FIELD_LIST);
+const NOTHING = Buffer.alloc(0);
 
 /** A server without HTTP/2 takes another protocol, or ends the handshake. */
 const NO_HTTP2 = /does not offer HTTP\/2|alert no application protocol/;
@@ -118,7 +119,7 @@ export class WebhookPool implements WebhookCaller {
   ): void {
     const { protocol } = origin;
     const connection = this.#connectionOf(origin);
-    call.start(connection, target.path, origin.fields, body, (message) => {
+    call.start(connection, target, origin.fields, body, (message) => {
       // all calls that were sent this way learn it at once, and each is sent anew
       if (protocol === 'h2' && NO_HTTP2.test(message)) {
         origin.protocol = 'h1';
@@ -177,6 +178,7 @@ class PooledCall implements ResponseSink {
   #status = 0;
   #contentType = '';
   #retryAfter = '';
+  #location = '';
   #stream: ClientStream | null = null;
   #again: (message: string) => boolean = () => false;
   #isExpired = false;
@@ -188,13 +190,14 @@ class PooledCall implements ResponseSink {
 
   start(
     connection: ClientConnection,
-    path: string,
+    { path, isGet }: WebhookTarget,
     fields: PreparedFields,
     body: Buffer,
     again: (message: string) => boolean,
   ): void {
     this.#again = again;
-    this.#stream = connection.request('POST', path, fields, body, this);
+    const [method, sent] = isGet === true ? ['GET', NOTHING] : ['POST', body];
+    this.#stream = connection.request(method, path, fields, sent, this);
   }
 
   expire(): void {
@@ -208,6 +211,7 @@ class PooledCall implements ResponseSink {
     for (let at = 0; at < fields.length; at += 2) {
       if (fields[at] === 'content-type') this.#contentType = fields[at + 1] ?? '';
       else if (fields[at] === 'retry-after') this.#retryAfter = fields[at + 1] ?? '';
+      else if (fields[at] === 'location') this.#location = fields[at + 1] ?? '';
     }
   }
 
@@ -226,9 +230,10 @@ class PooledCall implements ResponseSink {
     if (failure === null) {
       const body = Buffer.concat(this.#chunks);
       const [status, contentType] = [this.#status, this.#contentType];
-      const seconds = /^\d+$/.test(this.#retryAfter) ? Number(this.#retryAfter) : undefined;
+      const seconds = /^[+-]?\d+$/.test(this.#retryAfter) ? Number(this.#retryAfter) : undefined;
       const again = seconds === undefined ? {} : { retryAfterS: seconds };
-      this.#done({ ok: true, status, contentType, body, ...again });
+      const location = this.#location === '' ? {} : { location: this.#location };
+      this.#done({ ok: true, status, contentType, body, ...again, ...location });
       return;
     }
     if (failure.kind === 'refused' && this.#again(failure.message)) return;
