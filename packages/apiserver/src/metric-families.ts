@@ -235,6 +235,21 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     'histogram',
     '[ALPHA] Authentication duration in seconds broken out by result.',
   ],
+  apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds: [
+    'gauge',
+    '[BETA] Timestamp of the last automatic reload of authentication configuration split by ' +
+      'status and apiserver identity.',
+  ],
+  apiserver_authentication_config_controller_automatic_reloads_total: [
+    'counter',
+    '[BETA] Total number of automatic reloads of authentication configuration split by status ' +
+      'and apiserver identity.',
+  ],
+  apiserver_authentication_config_controller_last_config_info: [
+    'gauge',
+    '[ALPHA] Information about the last applied authentication configuration with hash as label, ' +
+      'split by apiserver identity.',
+  ],
   apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds: [
     'gauge',
     '[BETA] Timestamp of the last automatic reload of authorization configuration split by ' +

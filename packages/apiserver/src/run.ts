@@ -10,7 +10,7 @@ import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
 import { openAdmission, type AdmissionFlags } from './admission/admission-flags.ts';
 import { PatientCalls } from './admission/patient-calls.ts';
 import { WebhookPool } from './admission/webhook-pool.ts';
-import { createApiServer } from './assembly.ts';
+import { createApiServer, type ServerOptions } from './assembly.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access/access-flags.ts';
 import {
   openAuthentication,
@@ -227,10 +227,6 @@ async function makeServer(
   const pool = new WebhookPool();
   const webhooks = new PatientCalls(pool);
   const audit = openAudit(options, { caller: webhooks, log: options.log });
-  const pieces = new Pieces(
-    (work) => setImmediate(work),
-    () => performance.now(),
-  );
   const edge = {
     caller: webhooks,
     nowMs: () => Date.now(),
@@ -238,7 +234,7 @@ async function makeServer(
     later: (ms: number, work: () => void) => void setTimeout(work, ms),
   };
   const authorizers = openAuthorizers(options, edge);
-  const { readers, anonymous, frontProxy } = openAuthentication(
+  const authentication = openAuthentication(
     options,
     edge,
     userAuthorities(options, pki),
@@ -247,24 +243,9 @@ async function makeServer(
   const server = createApiServer({
     storage,
     authorizers: authorizers.links,
-    edge: {
-      nowMs: () => Date.now(),
-      below: (n) => randomInt(n),
-      uuid: () => randomUUID(),
-      defer: (work) => setImmediate(work),
-      deferPiece: (work) => pieces.add(work),
-      runPiece: (work, waits) => pieces.run(work, waits),
-      walk: (steps, waits, done) => pieces.walk(steps, waits, done),
-    },
+    edge: serverEdge(),
     address: `${address}:${options.securePort}`,
-    process: {
-      flags: options.flags ?? new Map<string, string>(),
-      startedMs: Date.now() - process.uptime() * 1000,
-      runtime: `node ${process.version}`,
-      probe: probeLocally,
-      profiler: new V8Profiler(),
-      setVerbosity: options.setVerbosity ?? null,
-    },
+    process: processParts(options),
     signer,
     stopwatchMs: () => performance.now(),
     clockMs: readsFairness(options) ? (): number => performance.now() : null,
@@ -274,18 +255,51 @@ async function makeServer(
       log: (message) => options.log('warn', message),
     },
     relay: openRelay(options, pki.kubeletClient, pki.frontProxy),
-    tokenReaders: readers,
-    anonymous,
-    frontProxy,
+    tokenReaders: authentication.readers,
+    anonymous: authentication.anonymous,
+    frontProxy: authentication.frontProxy,
     webhooks,
     ...openAdmission(options),
   });
   server.parts.metrics.addSource((lines) => {
     authorizers.metrics.print(lines);
+    authentication.reloads.print(lines);
     pool.requests.print(lines);
   });
   audit?.addTo(server.parts.metrics);
-  return { server, audit, webhooks: pool, stopFollowing: authorizers.stop };
+  const stopFollowing = (): void => {
+    authorizers.stop();
+    authentication.stop();
+  };
+  return { server, audit, webhooks: pool, stopFollowing };
+}
+
+/** Time, chance and turns of the event loop. */
+function serverEdge(): ServerOptions['edge'] {
+  const pieces = new Pieces(
+    (work) => setImmediate(work),
+    () => performance.now(),
+  );
+  return {
+    nowMs: () => Date.now(),
+    below: (n) => randomInt(n),
+    uuid: () => randomUUID(),
+    defer: (work) => setImmediate(work),
+    deferPiece: (work) => pieces.add(work),
+    runPiece: (work, waits) => pieces.run(work, waits),
+    walk: (steps, waits, done) => pieces.walk(steps, waits, done),
+  };
+}
+
+function processParts(options: ApiserverOptions): NonNullable<ServerOptions['process']> {
+  return {
+    flags: options.flags ?? new Map<string, string>(),
+    startedMs: Date.now() - process.uptime() * 1000,
+    runtime: `node ${process.version}`,
+    probe: probeLocally,
+    profiler: new V8Profiler(),
+    setVerbosity: options.setVerbosity ?? null,
+  };
 }
 
 async function openListeners(

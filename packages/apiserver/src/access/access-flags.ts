@@ -1,6 +1,5 @@
 // shell: reads configuration files
 /** `--authorization-*`: from flags and files to the authorizers of a server. */
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { JsonValue } from '@megaplane/machinery/json-value';
@@ -13,6 +12,7 @@ import {
 } from './authorization-configuration.ts';
 import { DEFAULT_CHAIN, type ChainLink, type ChainLinks } from './authorizer-chain.ts';
 import { AuthorizerMetrics } from './authorizer-metrics.ts';
+import { followConfiguration, LOOK_MS } from './followed-file.ts';
 import type { ReviewEdge } from './review-client.ts';
 import { WebhookAuthorizer } from './webhook-authorizer.ts';
 import { readWebhookKubeconfig } from './webhook-kubeconfig.ts';
@@ -30,8 +30,6 @@ export interface AuthorizationFlags {
   readonly authorizationWebhookCacheUnauthorizedTtl?: string;
 }
 
-/** The file of a configuration is looked at so often. */
-const LOOK_MS = 1000;
 const AUTHORIZED_MS = 5 * 60_000;
 const UNAUTHORIZED_MS = 30_000;
 /** What kube-apiserver gives a webhook that only flags describe. */
@@ -58,30 +56,13 @@ export function openAuthorizers(
     return { links: () => links, metrics, stop: () => {} };
   }
   checkAlone(flags);
-  let text = textOf(file);
-  let links = linksOf(entriesOfFile(file, text), edge, metrics);
-  metrics.setConfiguration(hashOf(text));
-  let fault = '';
-  const look = (): void => {
-    try {
-      const now = textOf(file);
-      if (now === text) return;
-      fault = '';
-      text = now;
-      links = linksOf(entriesOfFile(file, now), edge, metrics);
-      metrics.setConfiguration(hashOf(now));
-      metrics.countReload('success', edge.nowMs());
-      edge.log('--authorization-config: the file has changed and counts from now on');
-    } catch (error) {
-      const message = messageOf(error);
-      if (message === fault) return;
-      fault = message;
-      metrics.countReload('failure', edge.nowMs());
-      edge.log(`${message}; the configuration before goes on`);
-    }
+  let links: readonly ChainLink[] = [];
+  const take = (configuration: JsonValue): void => {
+    links = linksOf(readAuthorizationConfiguration(configuration), edge, metrics);
   };
-  const timer = setInterval(look, lookMs).unref();
-  return { links: () => links, metrics, stop: () => clearInterval(timer) };
+  const flag = 'authorization-config';
+  const stop = followConfiguration({ flag, file, lookMs, metrics: metrics.reloads, edge, take });
+  return { links: () => links, metrics, stop };
 }
 
 function linksOf(
@@ -94,11 +75,6 @@ function linksOf(
     const options = { ...webhook, target: targetOf(webhook) };
     return new WebhookAuthorizer(options, edge, metrics, () => performance.now()).authorize;
   });
-}
-
-/** As upstream writes it into the metrics. */
-function hashOf(text: string): string {
-  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
 function entriesOf(flags: AuthorizationFlags): ModeEntry[] | null {
@@ -114,22 +90,6 @@ function checkAlone(flags: AuthorizationFlags): void {
     '--authorization-config can not be specified when --authorization-mode or ' +
       '--authorization-webhook-* flags are defined',
   );
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`--authorization-config ${file}: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function entriesOfFile(file: string, text: string): ModeEntry[] {
-  try {
-    return readAuthorizationConfiguration(parse(text) as JsonValue);
-  } catch (error) {
-    throw new Error(`--authorization-config ${file}: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 function entriesOfModes(text: string, flags: AuthorizationFlags): ModeEntry[] {

@@ -1,6 +1,7 @@
 // shell: reads configuration files
 /** `--authentication-*`, `--oidc-*` and tokens: from flags and files to who is who. */
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parseTokenFile, type TokenReader } from '../authentication.ts';
@@ -13,10 +14,12 @@ import {
   type AuthenticationConfiguration,
 } from './authentication-configuration.ts';
 import { bootstrapTokens } from './bootstrap-tokens.ts';
+import { followConfiguration, LOOK_MS } from './followed-file.ts';
 import { FrontProxy } from './front-proxy.ts';
 import { PublishedKeys } from './issuer-keys.ts';
 import { SIGNING_ALGORITHMS } from './jwt.ts';
 import { jwtReader, type ClaimRule, type JwtIssuer } from './jwt-authenticator.ts';
+import { ReloadMetrics } from './reload-metrics.ts';
 import type { ReviewEdge } from './review-client.ts';
 import { webhookReader } from './token-webhook.ts';
 import { readWebhookKubeconfig } from './webhook-kubeconfig.ts';
@@ -60,6 +63,9 @@ export interface OpenAuthentication {
   readonly readers: (world: World) => readonly TokenReader[];
   readonly anonymous: AnonymousRule;
   readonly frontProxy: FrontProxy | null;
+  readonly reloads: ReloadMetrics;
+  /** Follows the file of the configuration no longer. */
+  readonly stop: () => void;
 }
 
 /**
@@ -71,21 +77,22 @@ export function openAuthentication(
   edge: ReviewEdge,
   userAuthorities: readonly string[] = [],
   audiences: readonly string[] = [],
+  lookMs: number = LOOK_MS,
 ): OpenAuthentication {
-  const configuration = configurationOf(flags);
+  const reloads = new ReloadMetrics('authentication');
+  const { issuers, anonymous, stop } = openIssuers(flags, edge, reloads, lookMs);
   const { tokenAuthFile } = flags;
   const tokens = tokenAuthFile === undefined ? null : parseTokenFile(read(tokenAuthFile));
-  const issuers = configuration.issuers.map((issuer) =>
-    jwtReader(issuer, new PublishedKeys(issuer, edge.log), edge.nowMs, edge.log),
-  );
   const webhook = webhookOf(flags, edge, audiences);
   return {
-    anonymous: anonymousOf(flags, configuration),
+    reloads,
+    stop,
+    anonymous,
     frontProxy: frontProxyOf(flags, userAuthorities),
     readers: (world) => [
       ...(tokens === null ? [] : [(token: string) => tokens.get(token) ?? null]),
       ...(flags.enableBootstrapTokenAuth === true ? [bootstrapTokens(world)] : []),
-      ...issuers,
+      issuers,
       ...(webhook === null ? [] : [webhook]),
     ],
   };
@@ -113,29 +120,62 @@ function issuersOf({ serviceAccountIssuer }: AuthenticationFlags): string[] {
   return serviceAccountIssuer === undefined ? [DEFAULT_ISSUER] : namesIn(serviceAccountIssuer);
 }
 
-function configurationOf(flags: AuthenticationFlags): AuthenticationConfiguration {
+interface OpenIssuers {
+  /** Of all issuers that count now. */
+  readonly issuers: TokenReader;
+  readonly anonymous: AnonymousRule;
+  readonly stop: () => void;
+}
+
+/** Issuers of tokens by the file of the configuration, which is followed, or by flags. */
+function openIssuers(
+  flags: AuthenticationFlags,
+  edge: ReviewEdge,
+  metrics: ReloadMetrics,
+  lookMs: number,
+): OpenIssuers {
   const { authenticationConfig: file, oidcIssuerUrl, oidcClientId } = flags;
+  let readers: readonly TokenReader[] = [];
+  const setIssuers = (all: readonly JwtIssuer[]): void => {
+    readers = all.map((issuer) =>
+      jwtReader(issuer, new PublishedKeys(issuer, edge.log), edge.nowMs, edge.log),
+    );
+  };
+  const issuers: TokenReader = (token) => {
+    for (const read of readers) {
+      const found = read(token);
+      if (found !== null) return found;
+    }
+    return null;
+  };
   if (file === undefined) {
     if ((oidcIssuerUrl === undefined) !== (oidcClientId === undefined)) {
       throw new Error('--oidc-issuer-url and --oidc-client-id must be specified together');
     }
-    const issuers = oidcIssuerUrl === undefined ? [] : [issuerOfFlags(flags, oidcIssuerUrl)];
-    return { issuers, anonymous: null };
+    setIssuers(oidcIssuerUrl === undefined ? [] : [issuerOfFlags(flags, oidcIssuerUrl)]);
+    return { issuers, anonymous: anonymousOf(flags, null), stop: () => {} };
   }
   if (oidcIssuerUrl !== undefined || oidcClientId !== undefined) {
     throw new Error('--authentication-config and --oidc-* flags are mutually exclusive');
   }
-  try {
-    return readAuthenticationConfiguration(parse(read(file)) as JsonValue, issuersOf(flags));
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`--authentication-config ${file}: ${why}`, { cause: error });
-  }
+  let first: AuthenticationConfiguration | undefined;
+  const take = (value: JsonValue): void => {
+    const configuration = readAuthenticationConfiguration(value, issuersOf(flags));
+    first ??= configuration;
+    // who may ask without a name is settled when the server starts, as upstream
+    if (!isDeepStrictEqual(configuration.anonymous, first.anonymous)) {
+      throw new Error('anonymous: Forbidden: changed from initial configuration file');
+    }
+    setIssuers(configuration.issuers);
+  };
+  const flag = 'authentication-config';
+  const stop = followConfiguration({ flag, file, lookMs, metrics, edge, take });
+  return { issuers, anonymous: anonymousOf(flags, first?.anonymous ?? null), stop };
 }
 
 function anonymousOf(
   { anonymousAuth }: AuthenticationFlags,
-  { anonymous }: AuthenticationConfiguration,
+  anonymous: AnonymousRule | null,
 ): AnonymousRule {
   if (anonymous === null) return { isEnabled: anonymousAuth ?? true, paths: [] };
   if (anonymousAuth !== undefined) {

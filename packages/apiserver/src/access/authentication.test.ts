@@ -275,6 +275,37 @@ test('keys are read from the issuer when a token needs them, not for every token
   assert.equal(asked.length, 2);
 });
 
+test('issuers of a file that changes count at once; who is nobody may not change', async (t) => {
+  const file = fileOf('followed', HEAD + PLAIN);
+  const told: string[] = [];
+  const log = (message: string): void => void told.push(message);
+  const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log, later: () => {} };
+  const opened = openAuthentication({ authenticationConfig: file }, edge, [], [], 5);
+  t.after(opened.stop);
+  let all: readonly TokenReader[] = [];
+  new AccessModel({ tokenReaders: (world) => (all = opened.readers(world)) });
+  const [read] = all;
+  assert.ok(read !== undefined);
+  const token = tokenOf({ iss: 'https://other.example' });
+  // an issuer that is known has its keys asked for
+  const isKnown = (): boolean => isUnknown(read(token));
+  assert.equal(isKnown(), false);
+  const untilTold = async (count: number): Promise<void> => {
+    for (let tries = 0; tries < 1000 && told.length < count; tries++) await sleep(5);
+  };
+  writeFileSync(file, `${HEAD}${PLAIN}anonymous: {enabled: false}\n`);
+  await untilTold(1);
+  assert.match(told[0] ?? '', /anonymous: Forbidden: changed from initial configuration file; the/);
+  assert.equal(isKnown(), false);
+  writeFileSync(file, HEAD + PLAIN.replace(ISSUER, 'https://other.example'));
+  await untilTold(2);
+  assert.match(told[1] ?? '', /--authentication-config: the file has changed/);
+  assert.equal(isKnown(), true);
+  const lines: string[] = [];
+  opened.reloads.print(lines);
+  assert.match(lines.join('\n'), /authentication_config_controller_automatic_reloads_total\{/);
+});
+
 test('bootstrap tokens are those of secrets that say so, as long as they hold', () => {
   const edge = { caller: new WebhookModel(), nowMs: () => NOW_MS, log: () => {}, later: () => {} };
   const { readers } = openAuthentication({ enableBootstrapTokenAuth: true }, edge);
