@@ -32,6 +32,16 @@ const PATIENCE = 4;
 /** And no older than this: clients that made a kind look for it a moment later. */
 const STANDS_MS_MAX = 500;
 
+/**
+ * Kinds that upstream keeps in v1beta1, and this server in v1: clients tell by the hash of the
+ * stored version whether objects have to be migrated.
+ */
+const STORED_BETA: ReadonlySet<string> = new Set([
+  'apiextensions.k8s.io/v1/CustomResourceDefinition',
+  'admissionregistration.k8s.io/v1/MutatingAdmissionPolicy',
+  'admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding',
+]);
+
 /** Priorities of custom groups and of their versions, among those of other servers. */
 const CUSTOM_PRIORITY = 1000;
 const CUSTOM_VERSION_PRIORITY = 100;
@@ -416,7 +426,8 @@ function legacyGroup(group: Group): JsonObject {
 
 function legacyResource(resource: Resource): JsonObject[] {
   const { namespaced } = resource;
-  const storedAs = `${resource.storage.apiVersion}/${resource.kind}`.replace(/^v1\//, '/v1/');
+  const kept = `${resource.storage.apiVersion}/${resource.kind}`.replace(/^v1\//, '/v1/');
+  const storedAs = STORED_BETA.has(kept) ? kept.replace('/v1/', '/v1beta1/') : kept;
   const hash = createHash('sha256').update(storedAs).digest().subarray(0, 8).toString('base64');
   const entries: JsonObject[] = [
     {

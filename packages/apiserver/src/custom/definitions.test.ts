@@ -181,6 +181,17 @@ test('definitions that kube-apiserver left in its etcd, in v1beta1, are those of
   assert.deepEqual((JSON.parse(relic.text) as Stored).spec, spec);
 });
 
+test('discovery tells that upstream stores definitions in v1beta1', () => {
+  const { ask } = startRig();
+  const [first] = (
+    JSON.parse(ask('GET', '/apis/apiextensions.k8s.io/v1').text) as {
+      resources: { name: string; storageVersionHash: string }[];
+    }
+  ).resources;
+  assert.equal(first?.name, 'customresourcedefinitions');
+  assert.equal(first?.storageVersionHash, 'jfWCUB31mvA=');
+});
+
 interface Stored {
   readonly apiVersion: string;
   readonly spec: {
