@@ -5,6 +5,8 @@ import { oneOf } from './usage.ts';
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type Level = (typeof LEVELS)[number];
+/** etcd's levels above `error`: what ends the program is told anyway. */
+const ETCD_LEVELS = ['dpanic', 'panic', 'fatal'];
 export type Log = (level: Level, message: string) => void;
 
 export interface LogFlags {
@@ -16,8 +18,19 @@ export interface LogFlags {
 export function addLogOptions(command: Command): Command {
   return command
     .optionsGroup('Logs:')
-    .option('--log-format <format>', 'text or json', oneOf(['text', 'json']), 'text')
-    .option('--log-level <level>', LEVELS.join(', '), oneOf(LEVELS), 'info');
+    .option('--log-format <format>', 'text or json', logFormat, 'text')
+    .option('--log-level <level>', LEVELS.join(', '), logLevel, 'info');
+}
+
+/** etcd calls lines for people `console`. */
+function logFormat(text: string): 'text' | 'json' {
+  return oneOf(['text', 'json'])(text === 'console' ? 'text' : text);
+}
+
+/** In small letters or, as etcd takes them, in capitals. */
+function logLevel(text: string): Level {
+  const level = text.toLowerCase();
+  return oneOf(LEVELS)(ETCD_LEVELS.includes(level) ? 'error' : level);
 }
 
 /** The function that writes one message. */

@@ -46,7 +46,7 @@ export function addServingFlags(command: Command): Command {
       detail,
       'basic',
     )
-    .option('--max-concurrent-streams <n>', 'of a connection', wholeNumber(1, 1e6), 1000)
+    .option('--max-concurrent-streams <n>', 'of a connection', wholeNumber(1, 2 ** 32 - 1), 1000)
     .option('--max-connections <n>', 'of an address (+)', wholeNumber(1, 1e6), 100_000)
     .addOption(
       durationOption('--grpc-keepalive-interval <duration>', 'quiet before a ping', 7_200_000),

@@ -64,6 +64,19 @@ test('each flag of etcd is known', () => {
   );
 });
 
+test('values that etcd takes are taken', () => {
+  const given = (...args: string[]): Record<string, unknown> => {
+    const command = storeCommand(() => {}).action(() => {});
+    return command.parse(args, { from: 'user' }).opts();
+  };
+  const spoken = given('--log-format=console', '--log-level=INFO');
+  assert.deepEqual([spoken['logFormat'], spoken['logLevel']], ['text', 'info']);
+  assert.equal(given('--log-level', 'panic')['logLevel'], 'error');
+  // etcd's own default, as printed configurations have it.
+  const streams = given('--max-concurrent-streams=4294967295')['maxConcurrentStreams'];
+  assert.equal(streams, 4_294_967_295);
+});
+
 test('flags without a use are named, with one dash or two', () => {
   const words = ['-wal-dir', 'x', '--pre-vote', '-snapshot-count=5', '-h', '-1', 'a-b'];
   const dashed = ['--wal-dir', 'x', '--pre-vote', '--snapshot-count=5', '-h', '-1', 'a-b'];
