@@ -35,6 +35,8 @@ class Scene {
   /** By watch: where it began, what it saw. */
   readonly watched: { readonly from: number; readonly seen: Event[]; next: number }[] = [];
   #attempts = 0;
+  /** Snapshots that were made while clients wrote. */
+  defragmented = 0;
 
   constructor(mode: Durability, seed: number) {
     this.#mode = mode;
@@ -72,6 +74,8 @@ class Scene {
     await this.start();
     const clients = Array.from({ length: CLIENTS }, () => this.connect());
     const ends = clients.map((client) => this.#load(client));
+    const [first] = clients;
+    if (first !== undefined) ends.push(this.#defragment(first));
     if (watches && this.watched.length < 4) this.watched.push({ from: 2, seen: [], next: 2 });
     for (const watch of this.watched) this.#watch(clients[0], watch);
     const enough = this.operations.length + OPERATIONS_MIN + this.#random.below(OPERATIONS_MIN);
@@ -85,6 +89,19 @@ class Scene {
 
   async #load(client: GrpcClient): Promise<void> {
     for (let isUp = true; isUp;) isUp = await this.#operate(client);
+  }
+
+  /** Again and again: it replaces the log by a snapshot, so that some kills come amid of one. */
+  async #defragment(client: GrpcClient): Promise<void> {
+    for (let isUp = true; isUp;) {
+      isUp = await new Promise((resolve) => {
+        client.unary('/etcdserverpb.Maintenance/Defragment', Buffer.alloc(0), {
+          onMessage: () => {},
+          onStatus: (_call, { code }) => resolve(code === 0),
+        });
+      });
+      if (isUp) this.defragmented++;
+    }
   }
 
   /** False once the connection is lost. */
@@ -204,6 +221,7 @@ for (const mode of ['fsync', 'buffered'] as const) {
       for (const { from, seen } of scene.watched) assertWatched(seen, events, from);
       const acknowledged = scene.operations.filter(({ revision }) => revision !== null).length;
       assert(acknowledged > ROUNDS * 10, `${acknowledged} operations are no load`);
+      assert(scene.defragmented > 0, 'no snapshot was made');
     } finally {
       await scene.kill();
       scene.remove();
