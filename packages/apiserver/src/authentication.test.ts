@@ -7,11 +7,12 @@ import { ANONYMOUS, identityOf } from './identity.ts';
 
 const BOT = identityOf('bot', []);
 
-function certificate(trusted: boolean): PeerCertificate {
+function certificate(trusted: boolean, uids: readonly string[] = []): PeerCertificate {
   return {
     raw: Buffer.alloc(0),
     commonName: 'jane',
     organizations: ['ops'],
+    uids,
     trusted,
     failure: trusted ? '' : 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     validFromMs: 0,
@@ -30,6 +31,16 @@ test('a client certificate of this cluster is its user, one of another cluster n
   const own = ask(new ConnectionModel(false, certificate(true)));
   assert.deepEqual([own?.user, own?.groups], ['jane', ['ops', 'system:authenticated']]);
   assert.equal(ask(new ConnectionModel(false, certificate(false))), null);
+});
+
+test('a client certificate tells which it is, and the uid of its user', () => {
+  const own = ask(new ConnectionModel(false, certificate(true, ['u-1'])));
+  const id = 'X509SHA256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  assert.deepEqual(own?.extra, { 'authentication.kubernetes.io/credential-id': [id] });
+  assert.equal(own.uid, 'u-1');
+  for (const uids of [[''], ['u-1', 'u-2']]) {
+    assert.equal(ask(new ConnectionModel(false, certificate(true, uids))), null);
+  }
 });
 
 test('tokens are read, wrong ones refused, and nothing at all is anonymous', () => {

@@ -2,9 +2,16 @@
  * From the credentials of a request to an identity: Unix socket, front proxy, client
  * certificate, bearer token, in this order; without any, anonymous.
  */
+import { createHash } from 'node:crypto';
 import type { Connection, Exchange } from '@megaplane/wire/exchange';
 import type { FrontProxy } from './access/front-proxy.ts';
-import { ANONYMOUS, identityOf, LOCAL_ADMIN, type Identity } from './identity.ts';
+import {
+  ANONYMOUS,
+  CREDENTIAL_ID_KEY,
+  identityOf,
+  LOCAL_ADMIN,
+  type Identity,
+} from './identity.ts';
 
 /** Somebody else has to be asked first: calls back once when it is worth looking again. */
 export interface Unknown {
@@ -94,7 +101,14 @@ function readConnection(connection: Connection, proxy: FrontProxy | null): Conne
   const owner = proxy?.ownerOf(certificate) ?? 'user';
   if (owner === 'proxy') return owner;
   if (owner === 'nobody') return 'refused';
-  return identityOf(certificate.commonName, certificate.organizations);
+  const { commonName, organizations, uids } = certificate;
+  const [uid = '', ...others] = uids;
+  // a certificate that tells no uid is fine, one that tells none or several where it says one is not
+  if (others.length > 0 || (uids.length > 0 && uid === '')) return 'refused';
+  const hash = createHash('sha256').update(certificate.raw).digest('hex');
+  return identityOf(commonName, organizations, uid, {
+    [CREDENTIAL_ID_KEY]: [`X509SHA256=${hash}`],
+  });
 }
 
 /**

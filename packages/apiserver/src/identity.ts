@@ -13,6 +13,8 @@ export interface Identity {
 export const MASTERS_GROUP = 'system:masters';
 export const AUTHENTICATED_GROUP = 'system:authenticated';
 export const UNAUTHENTICATED_GROUP = 'system:unauthenticated';
+/** Of what is told beside a user: the credential that proved who it is. */
+export const CREDENTIAL_ID_KEY = 'authentication.kubernetes.io/credential-id';
 const SERVICE_ACCOUNT_PREFIX = 'system:serviceaccount:';
 
 /** An authenticated user; the group of all authenticated ones is added. */

@@ -12,7 +12,7 @@ import {
 } from '@megaplane/machinery/status';
 import { quoted } from '@megaplane/machinery/quoting';
 import { timestamp } from './deletion.ts';
-import { serviceAccountIdentity, type Identity } from './identity.ts';
+import { CREDENTIAL_ID_KEY, serviceAccountIdentity, type Identity } from './identity.ts';
 import { readStoredObject, type Seen } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
 import { sendMade } from './representation.ts';
@@ -69,7 +69,7 @@ export function readServiceAccountToken(
   if (!isAccount(world, namespace, name, uid, seen)) return null;
   let isUsed = false;
   const extra: Record<string, string[]> = {
-    'authentication.kubernetes.io/credential-id': [`JTI=${stringAt(claims, 'jti')}`],
+    [CREDENTIAL_ID_KEY]: [`JTI=${stringAt(claims, 'jti')}`],
   };
   const isPods = objectAt(own, 'pod') !== undefined;
   for (const [kind, plural] of Object.entries(PLURALS)) {

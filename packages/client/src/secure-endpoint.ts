@@ -158,7 +158,7 @@ function credentialsOf({ headers, socket }: Http2ServerRequest): PageCredentials
   const { subject } = tls.getPeerCertificate();
   const list = (value: string | readonly string[] | undefined): readonly string[] =>
     value === undefined ? [] : typeof value === 'string' ? [value] : value;
-  const [commonName] = list(subject?.CN);
+  const commonName = list(subject?.CN).at(-1);
   if (commonName === undefined) return nobody;
   return { certificate: { commonName, groups: list(subject.O) }, authorization };
 }

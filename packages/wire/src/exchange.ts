@@ -25,10 +25,12 @@ export type CloseReason =
 export interface PeerCertificate {
   /** The whole certificate, DER. */
   readonly raw: Buffer;
-  /** CN of the subject, or `''`. */
+  /** The last CN of the subject, or `''`. */
   readonly commonName: string;
   /** Every O of the subject, in order. */
   readonly organizations: readonly string[];
+  /** Every uid of a Kubernetes user in the subject (1.3.6.1.4.1.57683.2), in order. */
+  readonly uids: readonly string[];
   /** True if the chain ends in one of the listener's client CAs and is valid by date. */
   readonly trusted: boolean;
   /** OpenSSL's reason when not `trusted`, for example `CERT_HAS_EXPIRED`; else `''`. */

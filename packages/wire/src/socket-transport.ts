@@ -299,6 +299,9 @@ function turnAll(): void {
   for (const transport of asked) transport.turnAsked();
 }
 
+/** Attribute of a subject that OpenSSL has no name for: the uid of a Kubernetes user. */
+const USER_UID = '1.3.6.1.4.1.57683.2';
+
 function readCertificate(socket: Socket): PeerCertificate | null {
   if (!(socket instanceof TLSSocket)) return null;
   const found = socket.getPeerX509Certificate();
@@ -306,8 +309,9 @@ function readCertificate(socket: Socket): PeerCertificate | null {
   const subject = found.toLegacyObject().subject as unknown as Record<string, unknown> | undefined;
   return {
     raw: found.raw,
-    commonName: texts(subject?.['CN'])[0] ?? '',
+    commonName: texts(subject?.['CN']).at(-1) ?? '',
     organizations: texts(subject?.['O']),
+    uids: texts(subject?.[USER_UID]),
     trusted: socket.authorized,
     failure: socket.authorized ? '' : String(socket.authorizationError),
     validFromMs: Date.parse(found.validFrom),

@@ -157,11 +157,15 @@ test('expressions make users, and rules refuse them', () => {
     email_verified: true,
     roles: 'r,s',
     tenant: ['t'],
+    jti: 'one',
   };
   const found = known(read, tokenOf(good));
   assert.equal(found?.user, 'a@b:x');
   assert.deepEqual(found.groups, ['r', 's', 'system:authenticated']);
-  assert.deepEqual(found.extra, { 'example.com/tenant': ['t'] });
+  assert.deepEqual(found.extra, {
+    'authentication.kubernetes.io/credential-id': ['JTI=one'],
+    'example.com/tenant': ['t'],
+  });
   const bad: [JsonObject, RegExp][] = [
     [{ hd: 'evil' }, /required claim hd is "evil"/],
     [{ iat: NOW_S - 4000 }, /tokens live an hour/],
@@ -503,6 +507,7 @@ test('a proxy names users in header fields, and its certificate is nobody by its
       raw: new X509Certificate(leaf.certificate).raw,
       commonName,
       organizations: ['system:masters'],
+      uids: [],
       trusted: true,
       failure: '',
       validFromMs: 0,

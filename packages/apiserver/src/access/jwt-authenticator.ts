@@ -8,7 +8,7 @@ import { fromJson, toJson } from '@megaplane/machinery/cel/json-values';
 import { CelError } from '@megaplane/machinery/cel/values';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { TokenReader, Unknown } from '../authentication.ts';
-import { identityOf, type Identity } from '../identity.ts';
+import { CREDENTIAL_ID_KEY, identityOf, type Identity } from '../identity.ts';
 import { isSignedBy, parseJwt, textsOf, type Jwt } from './jwt.ts';
 import { CLAIMS_TYPE, USER_TYPE } from './jwt-environment.ts';
 
@@ -111,10 +111,13 @@ function identify(claims: JsonObject, issuer: JwtIssuer): Identity {
   const user = usernameOf(claims, issuer.username, valueOf);
   const groups = groupsOf(claims, issuer.groups, valueOf);
   const uid = uidOf(claims, issuer.uid, valueOf);
-  const extra = Object.fromEntries(
-    issuer.extra.map(({ key, program }) => [key, listOf(valueOf(program), `extra ${key}`)]),
-  );
-  const shown = Object.fromEntries(Object.entries(extra).filter(([, list]) => list.length > 0));
+  const { jti } = claims;
+  const shown: Record<string, readonly string[]> =
+    typeof jti === 'string' && jti !== '' ? { [CREDENTIAL_ID_KEY]: [`JTI=${jti}`] } : {};
+  for (const { key, program } of issuer.extra) {
+    const list = listOf(valueOf(program), `extra ${key}`);
+    if (list.length > 0) shown[key] = list;
+  }
   if (issuer.userRules.length > 0) {
     const info = { username: user, uid, groups: [...groups], extra: shown as JsonObject };
     const facts = { user: fromJson(info, USER_TYPE) };

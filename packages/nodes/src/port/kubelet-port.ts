@@ -194,7 +194,7 @@ function credentialsOf(request: IncomingMessage, tls: PortTls): Credentials {
   const { subject, raw } = socket.getPeerCertificate();
   const list = (value: string | readonly string[] | undefined): readonly string[] =>
     value === undefined ? [] : typeof value === 'string' ? [value] : value;
-  const [commonName] = list(subject?.CN);
+  const commonName = list(subject?.CN).at(-1);
   if (commonName === undefined) return { certificate: null, authorization };
   const { frontProxy, clientCa } = tls;
   if (frontProxy !== null) {
