@@ -103,7 +103,7 @@ function readConnection(connection: Connection, proxy: FrontProxy | null): Conne
   if (owner === 'nobody') return 'refused';
   const { commonName, organizations, uids } = certificate;
   const [uid = '', ...others] = uids;
-  // a certificate that tells no uid is fine, one that tells none or several where it says one is not
+  // to name no uid is fine; to name an empty one, or several, is not
   if (others.length > 0 || (uids.length > 0 && uid === '')) return 'refused';
   const hash = createHash('sha256').update(certificate.raw).digest('hex');
   return identityOf(commonName, organizations, uid, {

@@ -22,6 +22,8 @@ export interface RuleContext {
 export interface Behaviour {
   /** What upstream does while it decodes: comes before defaults, and counts as the client's own. */
   readonly startCreate?: (object: JsonObject, context: RuleContext) => void;
+  /** The same for an update of the main resource. */
+  readonly startUpdate?: (next: JsonObject) => void;
   /** A generateName is the name, with nothing behind it. */
   readonly isNamedAsPrefix?: true;
   /** After defaults: what a new object starts as, by the server's own hand. */
@@ -47,9 +49,9 @@ export interface Behaviour {
   readonly prepareUpdate?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /**
    * How changes are counted as generations. `early`: what is dropped later counts too; `exact`: so
-   * do empty lists, which are not stored.
+   * do empty lists, which are not stored; `late`: from the first change on, from what was sent.
    */
-  readonly counting?: 'early' | 'exact';
+  readonly counting?: 'early' | 'exact' | 'late';
   /** Before an update of the status. */
   readonly prepareStatus?: (next: JsonObject, previous: JsonObject, context: RuleContext) => void;
   /** What an update by another subresource leaves as it was, by its name: it is nobody's. */

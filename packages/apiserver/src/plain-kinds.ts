@@ -76,12 +76,9 @@ export function definePlainKinds(): void {
     counting: 'early',
   });
   defineBehaviour('csidrivers.storage.k8s.io', {
-    // its generation is counted from the first change on
-    prepareCreate: (driver) => {
-      delete objectAt(driver, 'metadata')?.['generation'];
-      dropVolumeLimit(driver);
-    },
+    prepareCreate: dropVolumeLimit,
     prepareUpdate: dropVolumeLimit,
+    counting: 'late',
   });
   defineBehaviour('priorityclasses.scheduling.k8s.io', {
     admitDelete: (priority, { served }) => {
@@ -168,7 +165,7 @@ function nameRange(range: JsonObject, { world }: RuleContext): void {
 function mergeStringData(object: JsonObject): void {
   const texts = objectAt(object, 'stringData');
   delete object['stringData'];
-  if (texts === undefined) return;
+  if (texts === undefined || Object.keys(texts).length === 0) return;
   const data: JsonObject = { ...objectAt(object, 'data') };
   for (const [key, value] of Object.entries(texts)) {
     if (typeof value === 'string') data[key] = Buffer.from(value).toString('base64');

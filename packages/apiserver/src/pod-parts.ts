@@ -84,6 +84,12 @@ function keepRest(
   else next['status'] = status;
 }
 
+const STATUSES = [
+  'initContainerStatuses',
+  'containerStatuses',
+  'ephemeralContainerStatuses',
+] as const;
+
 /**
  * What a report of a pod leaves out and may not take away: the class that its amounts put it in,
  * and which generation was observed.
@@ -99,9 +105,31 @@ export function keepReported(next: JsonObject, previous: JsonObject): void {
   if (numberAt(status, 'observedGeneration') === 0 && observed !== 0) {
     status['observedGeneration'] = observed;
   }
+  dropVolumeStatus(status, before);
   const conditions = withGenerations(listAt(status, 'conditions'), listAt(before, 'conditions'));
   if (conditions !== null) status['conditions'] = conditions;
   next['status'] = status;
+}
+
+/** What runs of a volume made of an image is off by default: told only where it has been before. */
+function dropVolumeStatus(status: JsonObject, before: JsonObject | undefined): void {
+  const isTold = (mount: JsonValue): boolean => isObject(mount) && 'volumeStatus' in mount;
+  const tells = (one: JsonValue): boolean => listAt(one, 'volumeMounts').some(isTold);
+  if (STATUSES.some((field) => listAt(before, field).some(tells))) return;
+  for (const field of STATUSES) {
+    const list = listAt(status, field);
+    if (!list.some(tells)) continue;
+    status[field] = list.map((one) => (tells(one) && isObject(one) ? withoutTold(one) : one));
+  }
+}
+
+function withoutTold(container: JsonObject): JsonObject {
+  const mounts = listAt(container, 'volumeMounts').map((mount) => {
+    if (!isObject(mount)) return mount;
+    const { volumeStatus: _, ...rest } = mount;
+    return rest;
+  });
+  return { ...container, volumeMounts: mounts };
 }
 
 /** Conditions of one type may come more than once: each goes on from its own place among them. */

@@ -266,6 +266,7 @@ function nextObject(
   } else {
     next = assemble(sent, metadata);
     if (subresource === '' && served.hasStatus) keepStatus(next, previous);
+    if (subresource === '') behaviour.startUpdate?.(next);
     if (served.custom?.formedSince === Infinity) next = unshared(next);
     next = withDefaults(served, next);
   }

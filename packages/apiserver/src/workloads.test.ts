@@ -112,3 +112,94 @@ test('a link that an update writes stays, a source of configuration of a node do
   assert.equal(shown(put.text).metadata.selfLink, '/a');
   assert.equal(shown(put.text).spec['configSource'], undefined);
 });
+
+test('who updates a daemon set owns the number of its templates, sent or not', () => {
+  const { expect } = admittingModel();
+  const labels = { a: 'b' };
+  const set = (more: object): object => ({
+    metadata: { name: 's' },
+    spec: {
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      ...more,
+    },
+  });
+  expect(201, 'POST', `${SETS}?fieldManager=one`, set({}));
+  const { text } = expect(200, 'PUT', `${SETS}/s?fieldManager=two`, set({ minReadySeconds: 5 }));
+  const { metadata } = JSON.parse(text) as {
+    metadata: { managedFields: { manager: string; fieldsV1: Record<string, unknown> }[] };
+  };
+  const two = metadata.managedFields.find(({ manager }) => manager === 'two');
+  assert.deepEqual(two?.fieldsV1['f:metadata'], { 'f:annotations': { [`f:${GENERATION}`]: {} } });
+  const sent = {
+    selector: { matchLabels: labels, matchExpressions: [{ key: 'a', operator: 'X' }] },
+  };
+  const refused = expect(422, 'PUT', `${SETS}/s`, set(sent)).text;
+  assert.match(
+    refused,
+    /is invalid: \[spec\.selector: .*field is immutable, spec\.selector\.match/,
+  );
+});
+
+test('drivers of volumes count changes from the generation that they were sent with', () => {
+  const { expect } = admittingModel();
+  const path = '/apis/storage.k8s.io/v1/csidrivers';
+  const driver = { metadata: { name: 'd', generation: 600 }, spec: {} };
+  const made = JSON.parse(expect(201, 'POST', path, driver).text) as typeof driver;
+  assert.equal(made.metadata.generation, 600);
+  const next = { ...made, spec: { podInfoOnMount: true } };
+  assert.equal(shown(expect(200, 'PUT', `${path}/d`, next).text).metadata.generation, 601);
+  expect(422, 'POST', path, { metadata: { name: 'e', generation: -1 }, spec: {} });
+});
+
+test('a budget is asked for its name when all else is right', () => {
+  const { expect } = admittingModel();
+  const path = '/apis/policy/v1/namespaces/n/poddisruptionbudgets';
+  const text = (spec: object): string => expect(422, 'POST', path, { spec }).text;
+  assert.match(text({ minAvailable: 1 }), /metadata\.name: Required value/);
+  assert.doesNotMatch(text({ minAvailable: 1, maxUnavailable: 1 }), /metadata\.name/);
+});
+
+test('a secret that is frozen takes texts that say nothing', () => {
+  const { expect } = admittingModel();
+  const path = '/api/v1/namespaces/n/secrets';
+  const secret = { metadata: { name: 's' }, type: 'Opaque', immutable: true };
+  expect(201, 'POST', path, secret);
+  expect(200, 'PUT', `${path}/s`, { ...secret, stringData: {} });
+  expect(422, 'PUT', `${path}/s`, { ...secret, stringData: { a: 'b' } });
+});
+
+test('a report of a pod does not tell what runs of volumes made of images', () => {
+  const { expect } = admittingModel();
+  const path = '/api/v1/namespaces/n/pods';
+  const spec = { containers: [{ name: 'c', image: 'i' }] };
+  expect(201, 'POST', path, { metadata: { name: 'p' }, spec });
+  const mount = { name: 'v', mountPath: '/v', volumeStatus: { image: { imageRef: 'x' } } };
+  const status = {
+    containerStatuses: [{ name: 'c', image: '', imageID: '', volumeMounts: [mount] }],
+  };
+  const { text } = expect(200, 'PUT', `${path}/p/status`, {
+    metadata: { name: 'p' },
+    spec,
+    status,
+  });
+  assert.match(text, /"mountPath":"\/v"/);
+  assert.doesNotMatch(text, /"volumeStatus":/);
+});
+
+test('the empty namespace of a source stays, and the elder field has none', () => {
+  const { expect } = admittingModel();
+  const path = '/api/v1/namespaces/n/persistentvolumeclaims';
+  const source = { apiGroup: 'x.y', kind: 'K', name: 'k' };
+  const { text } = expect(201, 'POST', path, {
+    metadata: { name: 'c' },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1' } },
+      dataSourceRef: { ...source, namespace: '' },
+    },
+  });
+  const { spec } = shown(text);
+  assert.deepEqual(spec['dataSource'], source);
+  assert.deepEqual(spec['dataSourceRef'], { ...source, namespace: '' });
+});

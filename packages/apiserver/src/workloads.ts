@@ -42,15 +42,9 @@ export function defineWorkloads(): void {
     prepareUpdate: dropUnavailable,
   });
   defineBehaviour('daemonsets.apps', {
-    startCreate: (object) => {
-      const metadata = objectAt(object, 'metadata') ?? {};
-      const sent = stringAt(metadata, 'annotations', TEMPLATE_GENERATION);
-      const annotations: JsonObject = {
-        ...objectAt(metadata, 'annotations'),
-        [TEMPLATE_GENERATION]: String(Math.max(1, Number.parseInt(sent, 10) || 0)),
-      };
-      object['metadata'] = { ...metadata, annotations };
-    },
+    startCreate: (set) => tellTemplate(set, Math.max(1, templateOf(set))),
+    // who sends none has sent 0, and owns it
+    startUpdate: (next) => tellTemplate(next, templateOf(next)),
     prepareUpdate: countTemplate,
   });
 }
@@ -62,22 +56,28 @@ function dropUnavailable(next: JsonObject, previous: JsonObject): void {
   if (of(previous)?.['maxUnavailable'] === undefined) delete of(next)?.['maxUnavailable'];
 }
 
+function templateOf(set: JsonObject): number {
+  return Number.parseInt(stringAt(set, 'metadata', 'annotations', TEMPLATE_GENERATION), 10) || 0;
+}
+
+function tellTemplate(set: JsonObject, generation: number): void {
+  const metadata = objectAt(set, 'metadata') ?? {};
+  const annotations: JsonObject = {
+    ...objectAt(metadata, 'annotations'),
+    [TEMPLATE_GENERATION]: String(generation),
+  };
+  set['metadata'] = { ...metadata, annotations };
+}
+
 /** The generation of a daemon set's template goes up by one with each change of the template. */
 function countTemplate(next: JsonObject, previous: JsonObject, { served }: RuleContext): void {
-  const before = stringAt(previous, 'metadata', 'annotations', TEMPLATE_GENERATION);
   // what was left out comes back by defaults, and is no change then
   const whole = withDefaults(served, structuredClone(next));
   const isSame = equals(
     objectAt(whole, 'spec', 'template') ?? {},
     objectAt(previous, 'spec', 'template') ?? {},
   );
-  const generation = (Number.parseInt(before, 10) || 0) + (isSame ? 0 : 1);
-  const metadata = objectAt(next, 'metadata') ?? {};
-  const annotations: JsonObject = {
-    ...objectAt(metadata, 'annotations'),
-    [TEMPLATE_GENERATION]: String(generation),
-  };
-  next['metadata'] = { ...metadata, annotations };
+  tellTemplate(next, templateOf(previous) + (isSame ? 0 : 1));
 }
 
 /** A job owns the pods that carry its uid, unless it brings a selector of its own. */

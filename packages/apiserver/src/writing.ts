@@ -259,7 +259,7 @@ function prepareNew(
     namespaced: served.resource.namespaced,
     uid: world.edge.uuid(),
     nowMs: call.nowMs,
-    counted: served.counted,
+    counted: served.counted && behaviour.counting !== 'late',
   });
   let object = assemble(sent, named);
   warnOfOwners(call, object, false);
@@ -305,8 +305,9 @@ function judgeNew(
   const name = stringAt(object, 'metadata', 'name');
   const faults: FieldError[] = [];
   faults.push(...newFaults(served, object, (text) => call.warn(text)));
-  if (name === '' && !faults.some(({ field }) => field === 'metadata.name')) {
-    faults.unshift(required('metadata.name', 'name or generateName is required'));
+  // kinds whose rules say nothing of names are asked for one when all else is right
+  if (name === '' && faults.length === 0) {
+    faults.push(required('metadata.name', 'name or generateName is required'));
   }
   if (faults.length > 0) {
     done(failed(invalid(faultyKind(served, object), name, faults)));

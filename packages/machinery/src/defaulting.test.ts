@@ -115,3 +115,25 @@ test('filling in defaults twice is filling them in once, for every kind', () => 
     assert.equal(JSON.stringify(once), text, resource.kind);
   }
 });
+
+test('amounts below a thousandth are rounded up, but for those of groups that keep them', () => {
+  const amounts = { cpu: '0.0001' };
+  const quota = defaulted('v1', 'ResourceQuota', { spec: { hard: amounts } });
+  assert.equal(valueAt(quota, 'spec', 'hard', 'cpu'), '1m');
+  const overhead = { podFixed: amounts };
+  const runtime = defaulted('node.k8s.io/v1', 'RuntimeClass', { handler: 'h', overhead });
+  assert.equal(valueAt(runtime, 'overhead', 'podFixed', 'cpu'), '100u');
+});
+
+test('what a daemon set says of rollouts is complete, whatever its strategy', () => {
+  for (const rollingUpdate of [{}, { maxSurge: 0 }, { maxUnavailable: 0 }]) {
+    const updateStrategy = { type: 'OnDelete', rollingUpdate };
+    const set = defaulted('apps/v1', 'DaemonSet', { spec: { updateStrategy } });
+    const rolling = objectAt(set, 'spec', 'updateStrategy', 'rollingUpdate');
+    assert.deepEqual(rolling, { maxUnavailable: 0, maxSurge: 0 });
+  }
+  const none = defaulted('apps/v1', 'DaemonSet', {
+    spec: { updateStrategy: { type: 'OnDelete' } },
+  });
+  assert.deepEqual(valueAt(none, 'spec', 'updateStrategy'), { type: 'OnDelete' });
+});

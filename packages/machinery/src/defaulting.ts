@@ -41,6 +41,9 @@ interface Plan {
   readonly parts: readonly Part[];
 }
 
+/** Groups whose amounts of resources stay as exact as they come. */
+const UNROUNDED = /^(node|resource)\./;
+
 const NOTHING: Plan = { constants: [], step: undefined, parts: [] };
 const rules: DefaultRules = { ...CORE_DEFAULTS, ...WORKLOAD_DEFAULTS, ...ADMISSION_DEFAULTS };
 const plans = new Map<Type, Plan>();
@@ -75,7 +78,8 @@ function planOf(type: Type): Plan {
   const parts: Part[] = [];
   for (const field of type.fields) {
     const part = partOf(field);
-    if (part !== undefined) parts.push(part);
+    if (part === undefined) continue;
+    if (part.kind !== 'quantities' || !UNROUNDED.test(type.name)) parts.push(part);
   }
   const constants = Object.entries(rule?.values ?? {}).map(([name, value]) => {
     const field = type.field(name);

@@ -138,10 +138,10 @@ export function mirrorDataSource(claim: JsonObject): void {
   if (stringAt(spec, 'dataSourceRef', 'namespace') !== '') delete spec['dataSourceRef'];
   const source = objectAt(spec, 'dataSource');
   const reference = objectAt(spec, 'dataSourceRef');
-  // namespaces of sources are off by default, and an empty one goes too
-  if (reference !== undefined) delete reference['namespace'];
   if (reference !== undefined) {
-    if (source === undefined) spec['dataSource'] = { ...reference };
+    // the elder has no namespace, not even the empty one that the other may keep
+    const { namespace: _, ...elder } = reference;
+    if (source === undefined) spec['dataSource'] = elder;
   } else if (source !== undefined) {
     const kind = `${stringAt(source, 'kind')}.${stringAt(source, 'apiGroup')}`;
     if (SOURCE_KINDS.includes(kind)) spec['dataSourceRef'] = { ...source };
@@ -280,12 +280,13 @@ function mirrorPodIp(status: JsonObject): void {
 function encodeStringData(secret: JsonObject): void {
   const texts = objectAt(secret, 'stringData');
   if (texts === undefined) return;
+  delete secret['stringData'];
   const data: JsonObject = { ...objectAt(secret, 'data') };
   for (const [key, text] of Object.entries(texts)) {
     data[key] = Buffer.from(typeof text === 'string' ? text : '').toString('base64');
   }
-  secret['data'] = data;
-  delete secret['stringData'];
+  // where nothing is said, nothing comes to be: none is told from an empty map
+  if (Object.keys(texts).length > 0) secret['data'] = data;
 }
 
 function defaultVolumeObject(volume: JsonObject): void {

@@ -20,7 +20,13 @@ export const WORKLOAD_DEFAULTS: DefaultRules = {
   'apps.v1.DaemonSetSpec': { values: { revisionHistoryLimit: 10 } },
   'apps.v1.DaemonSetUpdateStrategy': {
     values: { type: 'RollingUpdate' },
-    step: (strategy) => defaultRolling(strategy, { maxUnavailable: 1, maxSurge: 0 }),
+    step: (strategy) => {
+      defaultRolling(strategy, { maxUnavailable: 1, maxSurge: 0 });
+      // upstream's own form has no way to leave them out
+      const rolling = objectAt(strategy, 'rollingUpdate');
+      if (rolling === undefined) return;
+      strategy['rollingUpdate'] = { maxUnavailable: 0, maxSurge: 0, ...rolling };
+    },
   },
   'apps.v1.StatefulSetSpec': {
     values: {

@@ -90,9 +90,10 @@ function checkSources(found: Findings, path: string, spec: JsonObject): void {
   if (stringAt(reference, 'namespace') !== '') {
     const text = 'may not be specified when dataSourceRef.namespace is specified';
     found.push(invalidValue(path, value, text));
-  } else if (!isSame(source, reference)) {
-    found.push(invalidValue(path, value, 'must match dataSourceRef'));
+    return;
   }
+  const { namespace: _, ...named } = reference;
+  if (!isSame(source, named)) found.push(invalidValue(path, value, 'must match dataSourceRef'));
 }
 
 const RESIZE_STATUSES = [

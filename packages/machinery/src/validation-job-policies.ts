@@ -132,9 +132,9 @@ function checkExitCodes(
     found.push(invalidValue(`${path}.containerName`, container, text));
   }
   const values = listAt(codes, 'values');
-  const list = values.length === 0 ? printed('null') : [...values];
   if (values.length === 0) {
-    found.push(invalidValue(`${path}.values`, list, 'at least one value is required'));
+    const sent = codes['values'] ?? printed('null');
+    found.push(invalidValue(`${path}.values`, sent, 'at least one value is required'));
   } else if (values.length > EXIT_CODES_MAX) {
     found.push(tooMany(`${path}.values`, values.length, EXIT_CODES_MAX));
   }
@@ -148,7 +148,7 @@ function checkExitCodes(
   const isOrdered = values.every(
     (value, index) => Number(values[index - 1] ?? value) <= Number(value),
   );
-  if (!isOrdered) found.push(invalidValue(`${path}.values`, list, 'must be ordered'));
+  if (!isOrdered) found.push(invalidValue(`${path}.values`, [...values], 'must be ordered'));
 }
 
 export function checkSuccessPolicy(found: Findings, path: string, spec: JsonObject): void {

@@ -126,3 +126,24 @@ test('what a class of storage, a capacity and an address are of stays as it is',
     shown('spec.parentRef', '{"Group":"","Resource":"services","Namespace":"","Name":"t"}'),
   ]);
 });
+
+test('parts of a network are looked at where it can be read, however it is written', () => {
+  const textsOf = (cidr: string, ...except: string[]): string[] =>
+    faults(NETWORKING, 'networkpolicies', 'p', {
+      podSelector: {},
+      ingress: [{ from: [{ ipBlock: { cidr, except } }] }],
+    }).filter((text) => text.startsWith(at));
+  const at = 'spec.ingress[0].from[0].ipBlock';
+  const excess = 'must not have bits set beyond the prefix length';
+  const none = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
+  const outside = 'must be a strict subset of `cidr`';
+  assert.deepEqual(textsOf('10.0.0.1/8', 'x', '10.1.0.0/16', '11.0.0.0/16', 'fd00::/16'), [
+    `${at}.cidr: Invalid value: "10.0.0.1/8": ${excess}`,
+    `${at}.except[0]: Invalid value: "x": ${none}`,
+    `${at}.except[2]: Invalid value: "11.0.0.0/16": ${outside}`,
+    `${at}.except[3]: Invalid value: "fd00::/16": ${outside}`,
+  ]);
+  assert.deepEqual(textsOf('fd00::/8', 'fd01::/16', 'fd00::/8'), [
+    `${at}.except[1]: Invalid value: "fd00::/8": ${outside}`,
+  ]);
+});

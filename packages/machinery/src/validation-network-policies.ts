@@ -1,7 +1,7 @@
 /** Network policies: ports and peers of their rules. */
 
-import { BlockList, isIPv4 } from 'node:net';
 import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
+import { networkStart, parseNetwork, type IpNetwork } from './ip-address.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
 import { portNameErrors, portNumberErrors } from './names.ts';
@@ -87,23 +87,22 @@ function checkBlock(found: Findings, path: string, block: JsonObject): void {
     found.push(required(`${path}.cidr`));
     return;
   }
-  const isNetwork = checkCidr(found, `${path}.cidr`, network);
-  if (!isNetwork) return;
+  checkCidr(found, `${path}.cidr`, network);
+  // what can be read is compared, however it is written
+  const whole = parseNetwork(network);
+  if (whole === undefined) return;
   for (const [index, exception] of listAt(block, 'except').entries()) {
     const at = `${path}.except[${index}]`;
-    if (!checkCidr(found, at, exception) || typeof exception !== 'string') continue;
-    if (isWithin(exception, network)) continue;
+    checkCidr(found, at, exception);
+    const part = typeof exception === 'string' ? parseNetwork(exception) : undefined;
+    if (part === undefined || isWithin(part, whole)) continue;
     found.push(invalidValue(at, exception, 'must be a strict subset of `cidr`'));
   }
 }
 
 /** True if one network is part of the other, and smaller. */
-function isWithin(part: string, whole: string): boolean {
-  const [address = '', bits = ''] = part.split('/');
-  const [base = '', wholeBits = ''] = whole.split('/');
-  const family = (text: string): 'ipv4' | 'ipv6' => (isIPv4(text) ? 'ipv4' : 'ipv6');
-  if (family(address) !== family(base) || Number(bits) <= Number(wholeBits)) return false;
-  const block = new BlockList();
-  block.addSubnet(base, Number(wholeBits), family(base));
-  return block.check(address, family(address));
+function isWithin(part: IpNetwork, whole: IpNetwork): boolean {
+  if (part.bitsMax !== whole.bitsMax || part.bits <= whole.bits) return false;
+  const start = networkStart(whole);
+  return networkStart({ ...part, bits: whole.bits }).every((byte, at) => byte === start[at]);
 }

@@ -8,6 +8,7 @@ import {
   required,
   tooLong,
 } from './fielderrors.ts';
+import { selectorForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, qualifiedNameErrors, rangeText } from './names.ts';
@@ -289,9 +290,10 @@ function checkCapacity(found: Findings, capacity: JsonObject): void {
 }
 
 function keepCapacity(found: Findings, next: JsonObject, previous: JsonObject): void {
-  for (const field of ['nodeTopology', 'storageClassName']) {
-    immutable(found, field, next[field], previous[field]);
-  }
+  const [after, before] = [next['nodeTopology'], previous['nodeTopology']];
+  immutable(found, 'nodeTopology', selectorForm(after), selectorForm(before));
+  const name = 'storageClassName';
+  immutable(found, name, next[name], previous[name]);
 }
 
 function checkAttributesClass(found: Findings, attributes: JsonObject): void {

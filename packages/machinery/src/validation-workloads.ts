@@ -47,7 +47,10 @@ export const WORKLOAD_RULES: RuleTable = {
   },
   'daemonsets.apps': {
     create: checkDaemonSet,
-    change: keepSelector,
+    update: (found, next, previous) => {
+      keepSelector(found, next, previous);
+      checkDaemonSet(found, next);
+    },
     subresources: { status: checkCounts.bind(null, DAEMON_SET_COUNTS) },
   },
   'statefulsets.apps': {
