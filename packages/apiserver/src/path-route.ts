@@ -45,6 +45,10 @@ export function answerPath(parts: ServerParts, call: Call): void {
     notFound(call);
     return;
   }
+  if (first === 'apis' && second !== '' && !isGroupServed(second)) {
+    notFound(call);
+    return;
+  }
   const isGroups = first === 'apis' && fourth === undefined && third === undefined;
   if (exchange.method !== 'GET' && !isGroups) {
     call.fail(generic('MethodNotAllowed'));

@@ -165,7 +165,9 @@ function checkRoute(call: Call, served: Served): Status | null {
   const { resource } = served;
   if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
   if (!isProxied(exchange.path) && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
-    return generic('MethodNotAllowed');
+    const { subresource } = info;
+    const isWay = subresource === '' || resource.subresources.has(subresource);
+    return generic(isWay || served.custom !== null ? 'MethodNotAllowed' : 'NotFound');
   }
   if (info.verb === 'proxy') return generic('NotFound');
   if (info.verb === 'watch' && exchange.method !== 'GET') return generic('MethodNotAllowed');

@@ -218,15 +218,18 @@ function reviewStatus(found: AccountToken): JsonObject {
 
 const REQUESTED = { group: 'authentication.k8s.io', name: 'TokenRequest' } as const;
 
-/** What is wrong with a request by itself. */
-function requestFault({ call, body }: SubresourceContext, seconds: number): Status | null {
-  if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) {
-    const text =
-      seconds < SECONDS_MIN
-        ? 'may not specify a duration less than 10 minutes'
-        : 'may not specify a duration larger than 2^32 seconds';
-    return invalid(REQUESTED, '', [invalidValue('spec.expirationSeconds', seconds, text)]);
-  }
+/** What is wrong with the time that a token is to live. */
+function lifetimeFault(seconds: number): Status | null {
+  if (seconds >= SECONDS_MIN && seconds <= SECONDS_MAX) return null;
+  const text =
+    seconds < SECONDS_MIN
+      ? 'may not specify a duration less than 10 minutes'
+      : 'may not specify a duration larger than 2^32 seconds';
+  return invalid(REQUESTED, '', [invalidValue('spec.expirationSeconds', seconds, text)]);
+}
+
+/** A request is for the account of its path. */
+function addressFault({ call, body }: SubresourceContext): Status | null {
   const { name } = call.info;
   const own = stringAt(body, 'metadata', 'name');
   if (own !== '' && own !== name) {
@@ -241,7 +244,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const { namespace, name } = call.info;
   const wished = valueAt(body, 'spec', 'expirationSeconds');
   const seconds = typeof wished === 'number' ? wished : SECONDS_DEFAULT;
-  const fault = requestFault(context, seconds);
+  const fault = addressFault(context);
   if (fault !== null) {
     call.fail(fault);
     return;
@@ -258,6 +261,11 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
       `the UID in the token request (${expected}) does not match the UID of the service account ` +
       `(${uid})`;
     call.fail(conflict(REQUESTED, name, why));
+    return;
+  }
+  const unfit = lifetimeFault(seconds);
+  if (unfit !== null) {
+    call.fail(unfit);
     return;
   }
   const bound = boundClaims(context, namespace, name);

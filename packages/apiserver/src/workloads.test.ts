@@ -203,3 +203,21 @@ test('the empty namespace of a source stays, and the elder field has none', () =
   assert.deepEqual(spec['dataSource'], source);
   assert.deepEqual(spec['dataSourceRef'], { ...source, namespace: '' });
 });
+
+test('ways that there are not are not found by any method', () => {
+  const { expect } = admittingModel();
+  assert.equal(expect(404, 'POST', '/apis/nope/v1').text, '404 page not found\n');
+  expect(404, 'OPTIONS', `${SETS}/s/nope`);
+  expect(405, 'OPTIONS', `${SETS}/s/status`);
+  expect(405, 'OPTIONS', `${SETS}/s`);
+});
+
+test('classes of the system are spared where they are named', () => {
+  const { expect } = admittingModel();
+  const path = '/apis/scheduling.k8s.io/v1/priorityclasses';
+  const name = 'system-node-critical';
+  expect(201, 'POST', path, { metadata: { name }, value: 2000001000 });
+  expect(403, 'DELETE', `${path}/${name}`);
+  expect(200, 'DELETE', path);
+  expect(404, 'GET', `${path}/${name}`);
+});

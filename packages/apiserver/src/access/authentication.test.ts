@@ -410,6 +410,10 @@ test('a request for a token says whose its fields are, and names the account by 
   model.ask('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
   const made = model.ask('POST', accounts, { metadata: { name: 'bot' } });
   const body = { metadata: { labels: { a: 'b' } }, spec: { audiences: ['x'] } };
+  // who it is for comes first, whatever else is wrong
+  const short = { spec: { expirationSeconds: 5 } };
+  assert.equal(model.ask('POST', `${accounts}/nope/token`, short).status, 404);
+  assert.equal(model.ask('POST', `${accounts}/bot/token`, short).status, 422);
   const answer = model.ask('POST', `${accounts}/bot/token?fieldManager=m`, body);
   const parsed = (text: string): JsonObject =>
     (JSON.parse(text) as { metadata: JsonObject }).metadata;
