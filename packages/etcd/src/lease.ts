@@ -6,6 +6,7 @@ import { APPLIED_GRANT, APPLIED_REVOKE } from './call-measures.ts';
 import type { EtcdContext } from './context.ts';
 import { ETCD, storeFailure } from './failures.ts';
 import { admission, isOverQuota, raiseNoSpace, unlessCorrupt } from './alarms.ts';
+import { leasesHandler } from './lease-list.ts';
 import { answer } from './put.ts';
 import { unlessMalformed } from './whole-message.ts';
 
@@ -155,25 +156,6 @@ function timeToLiveHandler(context: EtcdContext): InPlaceHandler {
         const record = store.record(ref);
         at = writeBytesField(target, at, 5, record, store.keyAt(ref), store.keyTo(ref));
       }
-      return at;
-    });
-  };
-}
-
-function leasesHandler(context: EtcdContext): InPlaceHandler {
-  const { leases } = context.store;
-  return (_bytes, _start, _end, out, offset, call) => {
-    context.guard(call.connection);
-    const size = context.headerRoom + leases.size * 16;
-    return answer(call, out, offset, size, (target, from) => {
-      let at = context.writeHeader(target, from, context.store.appliedRevision);
-      leases.each((lease) => {
-        const start = at + 2;
-        const end = write64(target, start, 1, leases.idLow(lease), leases.idHigh(lease));
-        target[at] = 0x12;
-        target[at + 1] = end - start;
-        at = end;
-      });
       return at;
     });
   };

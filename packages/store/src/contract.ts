@@ -288,7 +288,7 @@ export interface LeaseTable {
   idHigh(lease: number): number;
   idLow(lease: number): number;
   readonly size: number;
-  /** Visits lease numbers in order of expiry. */
+  /** Visits lease numbers, in no order that means anything. */
   each(visit: (lease: number) => void): void;
   /** Visits the live record of each attached key, in key order. */
   eachKey(lease: number, visit: (ref: number) => void): void;

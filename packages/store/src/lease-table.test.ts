@@ -77,7 +77,7 @@ put 0 b
 keys 1
   a
 tick 1999
-  leases 3,1,2 revisions +0
+  leases 1,2,3 revisions +0
 tick 2000
   leases 1,2 revisions +0
 keep 1 4000

@@ -24,7 +24,7 @@ import {
   documentMessages,
   writeControl,
 } from './log-batch.ts';
-import type { LeaseRows } from './lease-table.ts';
+import type { LeaseRows } from './lease-rows.ts';
 import { SLOTS } from './log-files.ts';
 import { layUnpacked } from './moving.ts';
 import type { Boot } from './restorer.ts';
@@ -134,7 +134,7 @@ export class Snapshots {
     this.#walk = new SnapshotWalk(store, this.#cuts);
     this.#control = this.#controlMessages();
     this.#leases = store.leases.copyRows();
-    this.#leaseNext = 0;
+    this.#leaseNext = 1;
     this.#leasesMs = this.#log.nowMs;
     store.leases.markNoted();
   }
@@ -228,18 +228,19 @@ export class Snapshots {
 
   /** Leases up to `end` of the frame; there may be a million. */
   #fillLeases(frame: Buffer, end: number): void {
-    if (this.#leases === null) return;
-    const { used, high, low, ttlSeconds, deadlineMs } = this.#leases;
-    for (; this.#leaseNext < used.length && this.#filled <= end; this.#leaseNext++) {
+    const rows = this.#leases;
+    if (rows === null) return;
+    for (; this.#leaseNext < rows.end && this.#filled <= end; this.#leaseNext++) {
       const lease = this.#leaseNext;
-      if (used[lease] !== 1) continue;
+      if (!rows.isUsed(lease)) continue;
       const at = FRAME_HEADER_BYTES + this.#filled;
-      const left = Math.max(0, deadlineMs[lease]! - this.#leasesMs);
-      const ttl = ttlSeconds[lease]!;
-      writeControl(frame, at, CONTROL_LEASE_LEFT, ttl, left, high[lease]!, low[lease]!);
+      const ttl = rows.ttlSeconds(lease);
+      // Renewals since the start are in the log behind this.
+      const left = Math.min(ttl * 1000, Math.max(0, rows.deadlineMs(lease) - this.#leasesMs));
+      writeControl(frame, at, CONTROL_LEASE_LEFT, ttl, left, rows.high(lease), rows.low(lease));
       this.#filled += CONTROL_BYTES;
     }
-    if (this.#leaseNext === used.length) this.#leases = null;
+    if (this.#leaseNext === rows.end) this.#leases = null;
   }
 
   /** Writes the next records that lie side by side; false when the frame was sent. */
