@@ -12,7 +12,7 @@ export const LONG_WORK_MAX = 4;
 
 /** Something that is done step by step. */
 export interface SlicedWork {
-  /** One step of a millisecond or so; true when all is done. */
+  /** One step, some tenths of a millisecond: a slice ends a step late. True when all is done. */
   step(): boolean;
 }
 
