@@ -9,7 +9,7 @@ import { serveEtcd } from './run-store.ts';
 
 const LEASES = 20_000;
 
-test('many leases are listed by when they end, while others come, go and are renewed', async (t) => {
+test('leases are listed by when they end, while others come, go and are renewed', async (t) => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   t.after(() => opened.close());
   const { leases } = opened.store;
