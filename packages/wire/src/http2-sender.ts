@@ -71,6 +71,8 @@ export abstract class Http2Sender {
   peerFrameBytes: number = FRAME_BYTES_LEAST;
   /** Octets in the queues of all streams. */
   queuedBytes = 0;
+  /** When the peer took some of them last, or they began to wait. */
+  tookMs = 0;
   /** Frames without use that the peer may still send until the next tick. */
   patience: number;
   /** DATA of this turn: a producer whose peer reads as fast as it writes must not keep the turn
@@ -113,7 +115,7 @@ export abstract class Http2Sender {
   /** Takes the stream from the table. Its owner must not use it afterwards. */
   dropStream(stream: H2Stream): void {
     this.streams.remove(stream.id);
-    this.queuedBytes -= stream.queuedBytes;
+    if (stream.queuedBytes > 0) this.countQueued(-stream.queuedBytes);
     // One that still stands in the round is found there with id 0, and only then reused.
     const reusable = !stream.inRound && this.#pumping !== stream;
     stream.clear();
@@ -394,18 +396,38 @@ export abstract class Http2Sender {
     if (this.dead || stream.id === 0) return false;
     assert(!stream.endQueued, 'nothing is written to a stream after its end');
     const isCrowded = this.queuedBytes > this.limits.queuesBytesMax * RESET_FACTOR;
-    if (!isCrowded && stream.queuedBytes <= STREAM_QUEUE_BYTES_MAX) return true;
+    if (!isCrowded && stream.queuedBytes <= STREAM_QUEUE_BYTES_MAX && this.mayWait()) return true;
+    this.#dropQueue(stream);
+    return false;
+  }
+
+  #dropQueue(stream: H2Stream): void {
     const owner = stream.owner;
     this.sendReset(stream, ERRORS.enhanceYourCalm);
     owner?.onLost('aborted', ERRORS.enhanceYourCalm);
-    return false;
+  }
+
+  /** Resets the streams of which something waits. */
+  dropQueues(): void {
+    for (const stream of this.streams.list()) if (stream.queuedBytes > 0) this.#dropQueue(stream);
+  }
+
+  /** May more wait, by what waits elsewhere? */
+  protected mayWait(): boolean {
+    return true;
+  }
+
+  /** So much more waits in queues, or less. */
+  protected countQueued(change: number): void {
+    if (change < 0 || this.queuedBytes === 0) this.tookMs = this.transport.nowMs();
+    this.queuedBytes += change;
   }
 
   #push(stream: H2Stream, bytes: Buffer): void {
     stream.queue ??= [];
     stream.queue.push(bytes);
     stream.queuedBytes += bytes.length;
-    this.queuedBytes += bytes.length;
+    this.countQueued(bytes.length);
     if (stream.sendWindow > 0) this.#enterRound(stream);
   }
 
@@ -472,7 +494,7 @@ export abstract class Http2Sender {
       const room = Math.min(stream.sendWindow, this.sendWindow, stream.grant);
       const at = this.#sendFrames(stream, bytes, stream.queueAt, bytes.length, room, isLast);
       if (stream.id === 0) return;
-      this.queuedBytes -= at - stream.queueAt;
+      if (at > stream.queueAt) this.countQueued(stream.queueAt - at);
       stream.queuedBytes -= at - stream.queueAt;
       if (stream.endSent) {
         stream.queue = null;

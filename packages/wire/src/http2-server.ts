@@ -8,6 +8,7 @@
  */
 import { assert } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
+import type { AnswerBudget } from './answer-budget.ts';
 import type { Connection, PeerCertificate, Rest } from './exchange.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
@@ -45,6 +46,7 @@ export class Http2Server extends Http2Session implements Connection {
   #closeCallbacks: (() => void)[] | null = null;
   #isClosed = false;
   readonly #grpc: GrpcRoutes | null;
+  readonly #answers: AnswerBudget | null;
 
   constructor(transport: Transport, options: ServerOptions) {
     super(transport, options.limits);
@@ -54,6 +56,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.unix = transport.unix;
     this.remoteAddress = transport.remoteAddress;
     this.#grpc = options.grpc;
+    this.#answers = options.answers ?? null;
     this.#idleSinceMs = transport.nowMs();
     this.decoder.varying = ':path';
     this.sendSettings(true);
@@ -198,7 +201,7 @@ export class Http2Server extends Http2Session implements Connection {
     if (this.#drain === 'final') return;
     this.lastId = id;
     const isFull = this.streams.count >= this.limits.streamsMax;
-    if (isFull || this.queuedBytes > this.limits.queuesBytesMax) {
+    if (isFull || this.#hasTooMuchWaiting()) {
       this.rememberReset(id);
       this.useless();
       return this.writeReset(id, ERRORS.refusedStream);
@@ -214,6 +217,20 @@ export class Http2Server extends Http2Session implements Connection {
     fresh.bodyExpected = head.bodyBytes;
     fresh.head = head;
     this.#dispatch(fresh, head, known === null && this.decoder.overflow);
+  }
+
+  #hasTooMuchWaiting(): boolean {
+    if (this.queuedBytes > this.limits.queuesBytesMax) return true;
+    return this.queuedBytes > 0 && this.#answers?.isOver === true;
+  }
+
+  protected override mayWait(): boolean {
+    return this.#answers === null || this.#answers.makeRoom(this.transport.nowMs(), this);
+  }
+
+  protected override countQueued(change: number): void {
+    super.countQueued(change);
+    this.#answers?.count(this, change);
   }
 
   /** The head of a request that is, but for its path, one before it. */

@@ -35,6 +35,10 @@ export interface WireLimits {
   /** Octets of all answers of one connection that its peer's windows have no room for; above it
    *  new streams are refused, and above four times it, those that are open are reset. */
   readonly queuesBytesMax: number;
+  /** The same of all connections of a listener: above it, connections of which something waits are
+   *  refused new streams, and those that have taken nothing for a second are reset, the stillest
+   *  first; above twice as much no answer waits. */
+  readonly listenerQueuesBytesMax: number;
   /** Receive window of a stream, octets. */
   readonly streamWindowBytes: number;
   /** Receive window of a connection, octets. */
@@ -74,6 +78,7 @@ export const SERVER_LIMITS: WireLimits = {
   listenerBodiesBytesMax: 512 * 1024 * 1024,
   outputBytesMax: 256 * 1024,
   queuesBytesMax: 256 * 1024 * 1024,
+  listenerQueuesBytesMax: 2 * 1024 * 1024 * 1024,
   streamWindowBytes: 1024 * 1024,
   connectionWindowBytes: 16 * 1024 * 1024,
   headerTableBytes: 4096,

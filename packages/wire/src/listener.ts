@@ -12,6 +12,7 @@ import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import type { Server as TlsServer } from 'node:tls';
+import { AnswerBudget } from './answer-budget.ts';
 import { BodyBudget } from './body-budget.ts';
 import type { Handler, StreamsBody } from './exchange.ts';
 import { PREFACE } from './frames.ts';
@@ -127,6 +128,7 @@ class SocketListener implements Listener {
       streamsBody: options.streamsBody ?? (() => false),
       limits,
       bodies: new BodyBudget(limits.listenerBodiesBytesMax),
+      answers: new AnswerBudget(limits.listenerQueuesBytesMax),
       onError: options.onError ?? ((error) => console.error(error)),
       grpc: options.grpc ?? null,
     };
