@@ -103,6 +103,35 @@ function widget(version: string, name: string, spec: object): object {
   return { ...kind, metadata: { name, namespace: 'default' }, spec };
 }
 
+test('defaults are of the version that is stored, and a webhook sees them', async () => {
+  const webhooks = new Converter();
+  const rig = startRig({ webhooks });
+  const schemaOf = (color: string): Record<string, unknown> => {
+    const properties = { color: { type: 'string', default: color } };
+    const spec = { type: 'object', properties, 'x-kubernetes-preserve-unknown-fields': true };
+    return { schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } };
+  };
+  const versions = [versionOf('v1', schemaOf('red')), versionOf('v2', schemaOf('blue'))];
+  define(rig, definitionOf('widgets', versions, CONVERSION));
+  const key = Buffer.from('/registry/example.com/widgets/default/old');
+  const old = JSON.stringify(widget('v1', 'old', { size: 1 }));
+  rig.storage.put(key, Buffer.from(old), 0, () => {});
+  const seen: string[] = [];
+  webhooks.answer = ({ request: { uid, desiredAPIVersion, objects } }) => {
+    seen.push(...objects.map((one) => JSON.stringify(one['spec'])));
+    const convertedObjects = objects.map((object) => {
+      return { ...object, apiVersion: desiredAPIVersion, spec: { width: 1 } };
+    });
+    return { uid, result: { status: 'Success' }, convertedObjects };
+  };
+  const shown = JSON.parse(await answered(rig.ask('GET', `${V2}/old`))) as { spec: object };
+  assert.deepEqual(shown.spec, { width: 1 });
+  assert.deepEqual(seen, ['{"size":1,"color":"red"}']);
+  rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
+  rig.settle();
+  await settled();
+});
+
 test('calls of conversion webhooks are counted, and why they failed', async () => {
   const { ask, webhooks, end } = started();
   await answered(ask('POST', V1, widget('v1', 'a', { size: 1 })), 201);

@@ -53,9 +53,9 @@ export interface ConvertedParts {
   ) => void;
   /** Where keys of other kinds are kept. */
   readonly homeOf: (prefix: string) => Storage;
-  /** Brings a converted object into the form that the schema of its version gives. */
+  /** Takes out of a converted object what its version does not have. */
   readonly form: (object: JsonObject) => JsonObject;
-  /** Likewise, of the version that is stored. */
+  /** Brings an object into the form that the version gives in which it is stored. */
   readonly formKept: (object: JsonObject) => JsonObject;
   /** History was lost: this view has to be replaced by another one. */
   readonly onLost: () => void;
@@ -192,13 +192,13 @@ export class ConvertedStorage implements Storage {
   }
 
   #bringAlone(key: Buffer, done: (fault: string | null) => void): void {
-    const { base, convert, apiVersion, form } = this.#parts;
+    const { base, apiVersion, form } = this.#parts;
     if (!base.get(key, row)) {
       done(null);
       return;
     }
     const { source, revision } = changeOf(row, row.modRevision);
-    convert(source === null ? [] : [source], apiVersion, (outcome) => {
+    this.#convertKept(source === null ? [] : [source], apiVersion, (outcome) => {
       const [object] = outcome.ok ? outcome.values : [];
       if (object !== undefined) {
         if (this.#alone.size >= ALONE_MAX) this.#alone.clear();
@@ -217,8 +217,8 @@ export class ConvertedStorage implements Storage {
         done({ kind: 'failed', message: there.why });
         return;
       }
-      const sources = there.values.map((one) => ({ object: one, revision: 0 }));
-      convert(sources, apiVersion, (back) => {
+      const sources = there.values.map((one) => ({ object: { ...one }, revision: 0 }));
+      this.#convertKept(sources, apiVersion, (back) => {
         if (!back.ok) done({ kind: 'failed', message: back.why });
         else {
           const shown = encodeCanonical(form({ ...back.values[0] }));
@@ -403,9 +403,9 @@ export class ConvertedStorage implements Storage {
 
   /** Calls `then` with the new bytes, null for deletions; or fails for all who wait. */
   #convert(changes: readonly Change[], then: (values: readonly (Buffer | null)[]) => void): void {
-    const { convert, apiVersion, form } = this.#parts;
+    const { apiVersion, form } = this.#parts;
     const sources = changes.map(({ source }) => source).filter((source) => source !== null);
-    convert(sources, apiVersion, (outcome) => {
+    this.#convertKept(sources, apiVersion, (outcome) => {
       if (this.#isClosed) return;
       if (!outcome.ok) {
         this.#fail(outcome.why);
@@ -419,6 +419,17 @@ export class ConvertedStorage implements Storage {
         }),
       );
     });
+  }
+
+  /** Converts what is stored; a webhook sees it as its own version shows it. */
+  #convertKept(
+    sources: readonly Unconverted[],
+    desired: string,
+    then: (outcome: ConversionOutcome) => void,
+  ): void {
+    const { convert, formKept } = this.#parts;
+    const kept = sources.map((one) => ({ ...one, object: formKept(one.object) }));
+    convert(kept, desired, then);
   }
 
   /** The next request tries again: until then, nothing is shown that is not known. */

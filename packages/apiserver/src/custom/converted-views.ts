@@ -7,7 +7,7 @@ import { ConversionMetrics } from './conversion-metrics.ts';
 import { ConversionWebhook } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
 import type { CustomKind } from './custom-kind.ts';
-import { formKept, formStored } from './custom-objects.ts';
+import { formKept, formShown } from './custom-objects.ts';
 
 /** A view is made when the first request for its version comes, and ends with its definition. */
 export class ConvertedViews {
@@ -43,7 +43,7 @@ export class ConvertedViews {
         storedVersion: `${kind.facts.group}/${kind.facts.storageVersion}`,
         convert: (sources, desired, then) => webhook.convert(sources, desired, then),
         homeOf: (prefix) => this.#world.storageOf(prefix),
-        form: (object) => formStored(custom, object),
+        form: (object) => formShown(custom, object),
         formKept: (object) => formKept(custom, object),
         onLost: () => this.drop(kind),
       });

@@ -201,13 +201,22 @@ export function formStored(custom: CustomVersion, object: JsonObject): JsonObjec
   return object;
 }
 
-/** An object that a webhook made, in the form that the version gives it in which it is stored. */
+/**
+ * An object that is stored, or is to be, in the form that the version gives it in which it is: as
+ * upstream decodes it, before a webhook sees it.
+ */
 export function formKept({ kind, schemas }: CustomVersion, object: JsonObject): JsonObject {
-  const home = kind.schemaOwner(kind.facts.storageVersion);
+  const home = kind.schemaOwner(stringAt(object, 'apiVersion').split('/')[1] ?? '');
   if (home === undefined) return object;
   const schema = schemas.schemaOf(home);
   schema.decode(object, READ);
   schema.applyDefaults(object);
+  return object;
+}
+
+/** What a webhook made for clients: pruned; the defaults of its version are for what they send. */
+export function formShown(custom: CustomVersion, object: JsonObject): JsonObject {
+  custom.schemas.schemaOf(custom).decode(object, READ);
   return object;
 }
 
