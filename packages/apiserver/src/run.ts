@@ -31,6 +31,7 @@ import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-fil
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
+import { firstAddressOf, serviceRangesOf } from './startup/service-ranges.ts';
 import { upkeepPolicy } from './startup/bootstrap-policy.ts';
 import { keepRequestsYoung } from './startup/collector.ts';
 import { upkeepSelf, UPKEEP_MS } from './startup/self-upkeep.ts';
@@ -45,7 +46,6 @@ import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
 
 const TICK_MS = 1000;
-const SERVICE_RANGE = '10.96.0.0/16';
 /** History that is older is forgotten, as kube-apiserver has etcd do it. */
 const COMPACT_MS = 5 * 60_000;
 /** How often the standard flow schemas and priority levels are looked after. */
@@ -121,6 +121,7 @@ async function serve(
 ): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
   const address = advertised(options.bindAddress);
+  const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, address);
   const { server, audit, webhooks, stopFollowing } = await makeServer(
     options,
     pki,
@@ -131,7 +132,8 @@ async function serve(
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
-  const facts = factsOf(options, address, port);
+  server.parts.world.serviceRanges = serviceRanges;
+  const facts = factsOf(serviceRanges, address, port);
   await new Promise((done) => {
     bootstrap(server.parts.world, facts, done);
   });
@@ -411,11 +413,10 @@ function startTimers(server: ApiServer, storage: Storage, facts: BootstrapFacts)
   };
 }
 
-function factsOf(options: ApiserverOptions, address: string, port: number): BootstrapFacts {
-  const range = options.serviceClusterIpRange ?? SERVICE_RANGE;
+function factsOf(serviceRanges: readonly string[], address: string, port: number): BootstrapFacts {
   return {
-    serviceAddress: firstServiceAddress(range),
-    serviceRange: range,
+    serviceAddress: firstAddressOf(serviceRanges[0] ?? ''),
+    serviceRanges,
     address,
     port,
     startedAt: `${new Date().toISOString().slice(0, 19)}Z`,
@@ -455,15 +456,4 @@ function otherAuthorities(file: string | undefined): string[] {
 function advertised(bindAddress: string): string {
   if (bindAddress === '0.0.0.0') return '127.0.0.1';
   return bindAddress === '::' ? '::1' : bindAddress;
-}
-
-/** `10.96.0.1` of `10.96.0.0/16`. */
-function firstServiceAddress(range: string): string {
-  const network = range.split('/')[0] ?? '';
-  if (isIP(network) !== 4) {
-    throw new Error(`--service-cluster-ip-range: ${range} is no IPv4 range such as 10.96.0.0/16`);
-  }
-  const parts = network.split('.').map(Number);
-  parts[3] = (parts[3] ?? 0) + 1;
-  return parts.join('.');
 }

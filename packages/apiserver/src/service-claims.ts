@@ -118,6 +118,7 @@ export function repairClaims(
   }
 }
 
+/** Addresses and node ports, that of the balancer's check among them. */
 interface Holdings {
   readonly addresses: readonly string[];
   readonly ports: readonly number[];
@@ -125,7 +126,8 @@ interface Holdings {
 
 const NOTHING: Holdings = { addresses: [], ports: [] };
 
-function holdings(service: JsonObject): Holdings {
+/** What a Service has. */
+export function holdings(service: JsonObject): Holdings {
   const addresses = listAt(service, 'spec', 'clusterIPs').filter(
     (one): one is string => typeof one === 'string' && one !== '' && one !== 'None',
   );

@@ -1,53 +1,60 @@
-/** Address families of Services on a cluster that has IPv4 alone, in upstream's words. */
+/** Address families of Services, as upstream gives and refuses them on clusters of one or two. */
 import { invalidValue, type FieldError } from '@megaplane/machinery/fielderrors';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { invalid, type Status } from '@megaplane/machinery/status';
 import { checkAddresses } from '@megaplane/machinery/validation-services';
+import type { Family } from './service-networks.ts';
+import { typeOf } from './service-types.ts';
 
-const CONFIGURED = 'IPv4';
 const POLICY = 'spec.ipFamilyPolicy';
 
-/** What is wrong with the addresses that a Service asks for, before any is given to it. */
-export function addressFaults(service: JsonObject, previous: JsonObject | null): Status | null {
-  if (stringAt(service, 'spec', 'type') === 'ExternalName') return null;
-  const kept = previous === null ? [] : listAt(previous, 'spec', 'clusterIPs');
-  const faults: FieldError[] = [];
-  checkAddresses(faults, objectAt(service, 'spec') ?? {}, kept);
-  if (faults.length === 0) return null;
-  return invalid({ group: '', name: 'Service' }, stringAt(service, 'metadata', 'name'), faults);
-}
-
-/** What is wrong with the families of a new Service (`previous` null) or a changed one. */
-export function familyFaults(service: JsonObject, previous: JsonObject | null): Status | null {
+/**
+ * Gives a Service (its spec, in place) a policy and its families, or says what is wrong with those
+ * and the addresses that it asks for. `previous` is null for a new one; `configured` are the
+ * cluster's families, the one first that Services get unasked.
+ */
+export function giveFamilies(
+  service: JsonObject,
+  previous: JsonObject | null,
+  configured: readonly Family[],
+): Status | null {
   const spec = objectAt(service, 'spec') ?? {};
   const before = previous === null ? null : (objectAt(previous, 'spec') ?? {});
-  if (stringAt(spec, 'type') === 'ExternalName') return null;
-  if (before !== null && isKept(spec, before)) return null;
-  const policy = policyOf(spec, before);
-  const faults = changeFaults(spec, before, policy);
-  const families = listAt(spec, 'ipFamilies');
-  const addresses = listAt(spec, 'clusterIPs');
-  for (const [at, address] of addresses.entries()) {
-    if (address === 'None') break;
-    const isForeign = typeof address === 'string' && address.includes(':');
-    if (at < families.length || !isForeign) continue;
-    const text = 'IPv6 is not configured on this cluster';
-    faults.push(invalidValue(`spec.clusterIPs[${at}]`, [...addresses], text));
+  if (typeOf(spec) === 'ExternalName' || isKept(spec, before)) return null;
+  spec['ipFamilyPolicy'] ||= policyOf(spec, before);
+  const faults: FieldError[] = [];
+  const refusal = (): Status =>
+    invalid({ group: '', name: 'Service' }, stringAt(service, 'metadata', 'name'), faults);
+  checkAddresses(faults, spec, listAt(before ?? {}, 'clusterIPs'));
+  if (faults.length > 0) return refusal();
+  if (before !== null) releaseSecond(spec, before, faults);
+  checkSingle(spec, faults);
+  inferFamilies(spec, configured, faults);
+  if (faults.length > 0) return refusal();
+  if (isOpenHeadless(spec)) {
+    fillFamilies(spec, configured, true);
+    return null;
   }
-  if (faults.length === 0 && !isOpenHeadless(spec)) {
-    if (policy === 'RequireDualStack') {
-      const text = 'this cluster is not configured for dual-stack services';
-      faults.push(invalidValue(POLICY, policy, text));
-    }
-    for (const [at, family] of families.entries()) {
-      if (family === CONFIGURED) continue;
-      const text = 'not configured on this cluster';
-      faults.push(invalidValue(`spec.ipFamilies[${at}]`, family, text));
-    }
-  }
-  if (faults.length === 0) return null;
-  return invalid({ group: '', name: 'Service' }, stringAt(service, 'metadata', 'name'), faults);
+  checkConfigured(spec, configured, faults);
+  if (faults.length > 0) return refusal();
+  fillFamilies(spec, configured, configured.length > 1);
+  return null;
+}
+
+/** A Service that prefers two families is left as it is while nobody changes them. */
+export function isKept(spec: JsonObject, before: JsonObject | null): boolean {
+  if (before === null || typeOf(spec) === 'ExternalName') return false;
+  const isPreferred = spec['ipFamilyPolicy'] === 'PreferDualStack';
+  const wasPreferred = [undefined, null, 'PreferDualStack'].includes(
+    before['ipFamilyPolicy'] as string | null | undefined,
+  );
+  if (!isPreferred || !wasPreferred || typeOf(spec) !== typeOf(before)) return false;
+  return isSame(spec, before, 'clusterIPs') && isSame(spec, before, 'ipFamilies');
+}
+
+function isSame(spec: JsonObject, before: JsonObject, field: string): boolean {
+  return equals([...listAt(spec, field)], [...listAt(before, field)]);
 }
 
 /** Headless and without a selector: whoever fills it in may use any family. */
@@ -56,41 +63,86 @@ function isOpenHeadless(spec: JsonObject): boolean {
   return stringAt(spec, 'clusterIP') === 'None' && Object.keys(selector).length === 0;
 }
 
-/**
- * The policy that counts where none is named: the one before, or what the kind of Service needs.
- */
+/** Where none is named: the one before, or what the kind of Service needs. */
 function policyOf(spec: JsonObject, before: JsonObject | null): string {
-  const named = stringAt(spec, 'ipFamilyPolicy') || stringAt(before ?? {}, 'ipFamilyPolicy');
-  if (named !== '') return named;
+  const old = stringAt(before ?? {}, 'ipFamilyPolicy');
+  if (old !== '') return old;
   return isOpenHeadless(spec) ? 'RequireDualStack' : 'SingleStack';
 }
 
-/** A Service that prefers two families is left as it is while nobody changes them. */
-function isKept(spec: JsonObject, before: JsonObject): boolean {
-  const isSame = ['type', 'ipFamilyPolicy', 'clusterIPs', 'ipFamilies'].every((field) =>
-    equals(spec[field], before[field]),
-  );
-  return isSame && spec['ipFamilyPolicy'] === 'PreferDualStack';
-}
+const SECONDS = [
+  ['clusterIPs', 'secondary cluster IP', 'multiple cluster IPs'],
+  ['ipFamilies', 'secondary IP family', 'multiple IP families'],
+] as const;
 
-function changeFaults(spec: JsonObject, before: JsonObject | null, policy: string): FieldError[] {
-  const faults: FieldError[] = [];
-  const fields = [
-    ['clusterIPs', 'secondary cluster IP', 'multiple cluster IPs'],
-    ['ipFamilies', 'secondary IP family', 'multiple IP families'],
-  ] as const;
-  for (const [field, secondary, multiple] of fields) {
+/** An update to one family that leaves both as they were asks to let the second go. */
+function releaseSecond(spec: JsonObject, before: JsonObject, faults: FieldError[]): void {
+  const policy = stringAt(spec, 'ipFamilyPolicy');
+  for (const [field, secondary] of SECONDS) {
     const own = listAt(spec, field);
-    const old = listAt(before ?? {}, field);
     if (policy === 'SingleStack') {
-      // an update that leaves both as they were asks to let the second go
-      if (own.length !== 2 || (before !== null && equals([...own], [...old]))) continue;
-      const text = `must be 'RequireDualStack' or 'PreferDualStack' when ${multiple} are specified`;
-      faults.push(invalidValue(POLICY, policy, text));
-    } else if (own.length > 0 && own.length < old.length) {
+      if (own.length > 1 && isSame(spec, before, field)) spec[field] = own.slice(0, 1);
+    } else if (own.length > 0 && own.length < listAt(before, field).length) {
       const text = `must be 'SingleStack' to release the ${secondary}`;
       faults.push(invalidValue(POLICY, policy, text));
     }
   }
-  return faults;
+}
+
+function checkSingle(spec: JsonObject, faults: FieldError[]): void {
+  const policy = stringAt(spec, 'ipFamilyPolicy');
+  if (policy !== 'SingleStack') return;
+  for (const [field, , multiple] of SECONDS) {
+    if (listAt(spec, field).length !== 2) continue;
+    const text = `must be 'RequireDualStack' or 'PreferDualStack' when ${multiple} are specified`;
+    faults.push(invalidValue(POLICY, policy, text));
+  }
+}
+
+/** Addresses that are asked for tell their families. */
+function inferFamilies(
+  spec: JsonObject,
+  configured: readonly Family[],
+  faults: FieldError[],
+): void {
+  const families: JsonValue[] = [...listAt(spec, 'ipFamilies')];
+  const addresses = listAt(spec, 'clusterIPs');
+  for (const [at, address] of addresses.entries()) {
+    if (address === 'None') break;
+    if (at < families.length || typeof address !== 'string') continue;
+    const family = address.includes(':') ? 'IPv6' : 'IPv4';
+    if (configured.includes(family)) {
+      families.push(family);
+      continue;
+    }
+    const text = `${family} is not configured on this cluster`;
+    faults.push(invalidValue(`spec.clusterIPs[${at}]`, [...addresses], text));
+  }
+  if (families.length > 0) spec['ipFamilies'] = families;
+}
+
+function checkConfigured(
+  spec: JsonObject,
+  configured: readonly Family[],
+  faults: FieldError[],
+): void {
+  const policy = stringAt(spec, 'ipFamilyPolicy');
+  if (policy === 'RequireDualStack' && configured.length < 2) {
+    const text = 'this cluster is not configured for dual-stack services';
+    faults.push(invalidValue(POLICY, policy, text));
+  }
+  for (const [at, family] of listAt(spec, 'ipFamilies').entries()) {
+    if (configured.some((one) => one === family)) continue;
+    const text = 'not configured on this cluster';
+    faults.push(invalidValue(`spec.ipFamilies[${at}]`, family, text));
+  }
+}
+
+/** The cluster's first family where none is named, and the other one where two are wanted. */
+function fillFamilies(spec: JsonObject, configured: readonly Family[], hasBoth: boolean): void {
+  const families: JsonValue[] = [...listAt(spec, 'ipFamilies')];
+  if (families.length === 0) families.push(configured[0] ?? 'IPv4');
+  const isDual = hasBoth && stringAt(spec, 'ipFamilyPolicy') !== 'SingleStack';
+  if (isDual && families.length === 1) families.push(families[0] === 'IPv4' ? 'IPv6' : 'IPv4');
+  spec['ipFamilies'] = families;
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { AccessModel } from './access/access.sim.ts';
+import { freeAddressIn, networkOf } from './service-networks.ts';
 
 const SERVICES = '/api/v1/namespaces/default/services';
 const NETWORKS = '/apis/networking.k8s.io/v1/servicecidrs';
@@ -40,6 +41,60 @@ test('an address of an added network is given, its ends and those of others are 
   }
   model.ask('DELETE', `${NETWORKS}/more`);
   assert.equal(addressOf(model, 'c', '10.200.0.10'), MISMATCH, 'the network has gone');
+});
+
+test('a network’s first addresses are given last, and each one once', () => {
+  const network = networkOf('10.0.0.0/26');
+  assert(network !== null);
+  const taken = new Set<string>();
+  const give = (): string => {
+    const address = freeAddressIn(
+      network,
+      (one) => !taken.has(one),
+      (n) => n >> 1,
+    );
+    taken.add(address);
+    return address;
+  };
+  const found = Array.from({ length: 62 }, give).map((one) => Number(one.split('.')[3]));
+  assert.deepEqual(
+    found.toSorted((a, b) => a - b),
+    Array.from({ length: 62 }, (_, at) => at + 1),
+  );
+  assert(
+    found.slice(0, 46).every((last) => last > 16),
+    '16 are kept for those who name one',
+  );
+  assert.equal(give(), '');
+});
+
+test('a Service of two families has an address of each until it wants one only', () => {
+  const model = server();
+  model.serviceRanges = ['10.96.0.0/16', 'fd00:96::/112'];
+  const meta = { metadata: { name: 'a' } };
+  const spec = { ports: [{ port: 80 }], ipFamilyPolicy: 'PreferDualStack' };
+  const addresses = (answer: { readonly text: string }): string[] => {
+    return (JSON.parse(answer.text) as { spec: { clusterIPs: string[] } }).spec.clusterIPs;
+  };
+  const both = addresses(model.ask('POST', SERVICES, { ...meta, spec }));
+  assert.match(both.join(' '), /^10\.96\.\d+\.\d+ fd00:96::[0-9a-f]+$/);
+  const owned = (address = ''): number =>
+    model.ask('GET', `/apis/networking.k8s.io/v1/ipaddresses/${address}`).status;
+  assert.deepEqual(both.map(owned), [200, 200]);
+  const type = { 'content-type': 'application/merge-patch+json' };
+  const patch = (change: JsonObject): { readonly text: string } => {
+    return model.ask('PATCH', `${SERVICES}/a`, Buffer.from(JSON.stringify(change)), '', type);
+  };
+  assert.deepEqual(addresses(patch({ spec: { ipFamilyPolicy: 'SingleStack' } })), [both[0]]);
+  assert.deepEqual(both.map(owned), [200, 404]);
+  const again = addresses(patch({ spec: { ipFamilyPolicy: 'RequireDualStack' } }));
+  assert.equal(again[0], both[0]);
+  assert.match(again[1] ?? '', /^fd00:96::/);
+  // what was given stays, also when its network has gone
+  model.serviceRanges = ['10.97.0.0/16', 'fd00:97::/112'];
+  assert.deepEqual(addresses(patch({ metadata: { labels: { a: 'b' } } })), again);
+  model.ask('DELETE', `${SERVICES}/a`);
+  assert.deepEqual(again.map(owned), [404, 404]);
 });
 
 test('the next network is used when one is full or not ready', () => {

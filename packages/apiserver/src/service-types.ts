@@ -23,7 +23,8 @@ const isAccessible: Need = (spec) => {
   return hasNodePorts(spec) || (typeOf(spec) === PLAIN && listAt(spec, 'externalIPs').length > 0);
 };
 
-function typeOf(spec: JsonObject): string {
+/** Of a Service's spec. */
+export function typeOf(spec: JsonObject): string {
   return stringAt(spec, 'type') || PLAIN;
 }
 

@@ -1,42 +1,44 @@
 /**
  * Services: cluster addresses and node ports.
  *
- * What is taken is read from the stored Services each time one is given out: they are few. What is
- * given out is claimed before it is written (`service-claims.ts`), so two Services can never have
- * the same, whatever happened before and whoever else gives out addresses on the same storage.
+ * What is given out is claimed before it is written (`service-claims.ts`), so two Services can
+ * never have the same, whatever happened before and whoever else gives out addresses on the same
+ * storage; and what is claimed is all that has to be looked at to find what is free.
  */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
-import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { internalError, invalid, type Status } from '@megaplane/machinery/status';
-import { isVoid } from '@megaplane/machinery/voids';
 import { defineBehaviour, type RuleContext } from './behaviour.ts';
 import { decodeRow } from './encoder.ts';
 import { givePorts, portRange, portsOfDryRun } from './service-ports.ts';
-import { findServed, rangeOf } from './served.ts';
-import { addressFaults, familyFaults } from './service-families.ts';
+import { findServed, keyOf, rangeOf, type Served } from './served.ts';
+import { giveFamilies, isKept } from './service-families.ts';
 import { keepAllocated, startAddresses } from './service-fields.ts';
 import {
   claimedPorts,
   claimOwner,
   claimService,
+  holdings,
   releaseService,
   repairClaims,
 } from './service-claims.ts';
 import {
   addressText,
+  familiesOf,
   freeAddressIn,
   holds,
-  networkOf,
   networksOf,
-  type Network,
+  type Family,
 } from './service-networks.ts';
-import { dropTypeDependent } from './service-types.ts';
+import { dropTypeDependent, typeOf } from './service-types.ts';
+import { emptyRow } from './storage.ts';
 import type { World } from './world.ts';
 
-/** Registers the rules of Services; `range` is IPv4 in CIDR form. */
-export function defineServices(range = '10.96.0.0/16'): void {
-  const own = networkOf(range) ?? { base: 0, size: 0 };
+const row = emptyRow();
+
+/** Registers the rules of Services. */
+export function defineServices(): void {
   defineBehaviour('services', {
     prepareCreate: (object) => {
       object['status'] = { loadBalancer: {} };
@@ -47,15 +49,18 @@ export function defineServices(range = '10.96.0.0/16'): void {
       dropTypeDependent(next, previous);
     },
     preflight: (object, previous, context) => {
-      const fault = addressFaults(object, previous) ?? familyFaults(object, previous);
-      if (fault !== null) return fault;
+      const { world } = context;
       // what was sent stays as it is: another try starts from it
       object['spec'] = { ...objectAt(object, 'spec') };
-      const taken = takenBy(context);
-      const refusal = giveAddress(object, taken, context, own);
-      const below = (n: number): number => context.world.edge.below(n);
-      const ports = context.isDryRun ? portsOfDryRun(taken.ports) : portRange(taken.ports, below);
-      return refusal ?? givePorts(object, ports, previous !== null);
+      const refusal =
+        giveFamilies(object, previous, familiesOf(world.serviceRanges)) ??
+        giveAddresses(object, previous, context);
+      if (refusal !== null) return refusal;
+      const taken = new Set(claimedPorts(world));
+      if (previous !== null) for (const port of holdings(previous).ports) taken.delete(port);
+      const below = (n: number): number => world.edge.below(n);
+      const ports = context.isDryRun ? portsOfDryRun(taken) : portRange(taken, below);
+      return givePorts(object, ports, previous !== null);
     },
     claim: (next, previous, { world }, done) => {
       const taken = (what: string): Status =>
@@ -79,87 +84,86 @@ export function repairServices(world: World): void {
   repairClaims(world, services, !world.storage.isShared);
 }
 
-interface Taken {
-  readonly addresses: ReadonlySet<string>;
-  readonly ports: Set<number>;
-}
-
-function takenBy({ world, served, call }: RuleContext): Taken {
-  const addresses = new Set<string>();
-  const ports = new Set<number>(claimedPorts(world));
-  const { start, end } = rangeOf(served, '');
-  world.storage.page(start, end, 0, (row) => {
-    const service = decodeRow(served, row, row.modRevision);
-    const isOwn =
-      stringAt(service, 'metadata', 'name') === call.info.name &&
-      stringAt(service, 'metadata', 'namespace') === call.info.namespace;
-    const note = (port: number): void => {
-      if (isOwn) ports.delete(port);
-      else if (port > 0) ports.add(port);
-    };
-    for (const address of listAt(service, 'spec', 'clusterIPs')) {
-      if (typeof address === 'string' && address !== 'None' && !isOwn) addresses.add(address);
-    }
-    for (const port of listAt(service, 'spec', 'ports')) {
-      note(numberAt(port, 'nodePort'));
-    }
-    note(numberAt(service, 'spec', 'healthCheckNodePort'));
-    return true;
-  });
-  return { addresses, ports };
-}
-
-function giveAddress(
+/** Gives a Service an address of each of its families, in place, as far as it lacks one. */
+function giveAddresses(
   object: JsonObject,
-  taken: Taken,
+  previous: JsonObject | null,
   context: RuleContext,
-  own: Network,
 ): Status | null {
   const spec = objectAt(object, 'spec') ?? {};
-  if (stringAt(spec, 'type') === 'ExternalName') return null;
-  const wanted = stringAt(spec, 'clusterIP') || stringAt(listAt(spec, 'clusterIPs')[0]);
-  if (wanted === 'None') {
-    spec['clusterIPs'] = ['None'];
-    const isOpen = isVoid(spec['selector']);
-    if (isVoid(spec['ipFamilies'])) spec['ipFamilies'] = isOpen ? ['IPv4', 'IPv6'] : ['IPv4'];
-    spec['ipFamilyPolicy'] ??= isOpen ? 'RequireDualStack' : 'SingleStack';
-    return null;
-  }
-  let address = wanted;
-  if (wanted === '') {
-    // a dry run takes nothing, and shows where the range starts
-    address = context.isDryRun ? addressText(own.base) : freeAddress(taken, context, own);
-    if (address === '') return internalError('failed to allocate a serviceIP: range is full');
-  } else {
-    const name = stringAt(object, 'metadata', 'name');
-    const holder = `${stringAt(object, 'metadata', 'namespace')}/${name}`;
-    const owner = claimOwner(context.world, wanted);
-    const isFree =
-      context.isDryRun || (!taken.addresses.has(wanted) && (owner === '' || owner === holder));
-    const isOfNetwork = networksOf(context.world, own).some((one) => holds(one, wanted));
-    if (!isOfNetwork || !isFree) {
-      const why = isOfNetwork ? TAKEN : NO_NETWORK;
-      const fault = `failed to allocate IP ${wanted}: ${why}`;
-      const error = invalidValue('spec.clusterIPs', [wanted], fault);
+  const before = previous === null ? null : (objectAt(previous, 'spec') ?? {});
+  if (typeOf(spec) === 'ExternalName' || isKept(spec, before)) return null;
+  const isNew = before === null || typeOf(before) === 'ExternalName';
+  if (listAt(isNew ? spec : before, 'clusterIPs')[0] === 'None') return null;
+  const families = listAt(spec, 'ipFamilies');
+  const had = isNew
+    ? 0
+    : Math.max(listAt(before, 'ipFamilies').length, listAt(before, 'clusterIPs').length);
+  const asked = families.map((_, at) => stringAt(listAt(spec, 'clusterIPs')[at]));
+  const addresses: JsonValue[] = [...asked];
+  for (const [at, family] of families.entries()) {
+    // what is allocated stays, whatever became of its network
+    if (at < had) continue;
+    const wanted = asked[at] ?? '';
+    const given = wanted === '' ? freeAddress(object, family as Family, context) : wanted;
+    if (typeof given !== 'string') return given;
+    const fault = wanted === '' ? '' : addressFault(object, wanted, family as Family, context);
+    if (fault !== '') {
+      const text = `failed to allocate IP ${wanted}: ${fault}`;
+      const error = invalidValue('spec.clusterIPs', asked, text);
+      const name = stringAt(object, 'metadata', 'name');
       return invalid({ group: '', name: 'Service' }, name, [error]);
     }
+    addresses[at] = given;
   }
-  spec['clusterIP'] = address;
-  spec['clusterIPs'] = [address];
-  if (isVoid(spec['ipFamilies'])) spec['ipFamilies'] = ['IPv4'];
-  spec['ipFamilyPolicy'] ??= 'SingleStack';
+  if (addresses.length === 0) return null;
+  spec['clusterIP'] = addresses[0] ?? '';
+  spec['clusterIPs'] = addresses;
   return null;
 }
 
-const TAKEN = 'provided IP is already allocated';
-const NO_NETWORK = 'the provided network does not match the current range';
+/** Why an address that is asked for cannot be had; '' where it can. */
+function addressFault(
+  service: JsonObject,
+  address: string,
+  family: Family,
+  { world, call, served, isDryRun }: RuleContext,
+): string {
+  const networks = networksOf(world, family);
+  if (!networks.some((one) => holds(one, address))) {
+    const [first] = networks;
+    if (!isDryRun || first === undefined) {
+      return 'the provided network does not match the current range';
+    }
+    // a dry run looks at one of the networks
+    const range = `The range of valid IPs is ${first.text}`;
+    return `the provided IP (${address}) is not in the valid range. ${range}`;
+  }
+  const owner = isDryRun ? '' : claimOwner(world, address);
+  if (owner === '') return '';
+  // claimed for this very Service, which was never written then
+  const [namespace, name] = [call.info.namespace, stringAt(service, 'metadata', 'name')];
+  const isLeft = owner === `${namespace}/${name}` && !exists(world, served, namespace, name);
+  return isLeft ? '' : 'provided IP is already allocated';
+}
 
-function freeAddress(taken: Taken, { world }: RuleContext, own: Network): string {
-  const isFree = (address: string): boolean =>
-    !taken.addresses.has(address) && claimOwner(world, address) === '';
-  for (const network of networksOf(world, own)) {
+function exists(world: World, served: Served, namespace: string, name: string): boolean {
+  return world.storage.get(keyOf(served, namespace, name), row);
+}
+
+function freeAddress(
+  service: JsonObject,
+  family: Family,
+  { world, isDryRun }: RuleContext,
+): string | Status {
+  const networks = networksOf(world, family);
+  const isFree = (address: string): boolean => claimOwner(world, address) === '';
+  for (const network of networks) {
+    // a dry run takes nothing, and shows where the range starts
+    if (isDryRun) return addressText(network.start, family);
     const address = freeAddressIn(network, isFree, (n) => world.edge.below(n));
     if (address !== '') return address;
   }
-  return '';
+  const name = stringAt(service, 'metadata', 'name');
+  return internalError(`failed to allocate a serviceIP for Service "${name}": range is full`);
 }

@@ -9,6 +9,7 @@ import type { Storage } from './storage.ts';
 import type { TokenChain } from './access/token-chain.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
+import { SERVICE_RANGE } from './service-networks.ts';
 import { rangeOf } from './served.ts';
 import { Kinds } from './custom/kind-registry.ts';
 import { KeptEncodings, type KeptSpace } from './kept-encodings.ts';
@@ -89,6 +90,8 @@ export class World {
   services: Services | null = null;
   /** Likewise; null where every write goes the ordinary way. */
   repeated: RepeatedWrites | null = null;
+  /** Networks of Services' addresses, one or one of each family; the first is the usual one. */
+  serviceRanges: readonly string[] = [SERVICE_RANGE];
 
   constructor(storage: Storage, edge: Edge, kinds: Kinds = new Kinds()) {
     this.storage = storage;
@@ -156,6 +159,7 @@ export class World {
       view.lists = this.lists;
     }
     view.services = this.services;
+    view.serviceRanges = this.serviceRanges;
     return view;
   }
 

@@ -94,6 +94,11 @@ export class AccessModel {
     return exchange;
   }
 
+  /** Networks of Services' addresses. */
+  set serviceRanges(ranges: readonly string[]) {
+    this.#api.parts.world.serviceRanges = ranges;
+  }
+
   settle(): void {
     while (this.#later.length > 0) this.#later.shift()?.();
   }

@@ -15,7 +15,7 @@ const FACTS = {
   serviceAddress: '10.96.0.1',
   address: '127.0.0.1',
   port: 6443,
-  serviceRange: '10.96.0.0/16',
+  serviceRanges: ['10.96.0.0/16'],
   clientAuthority: 'PEM',
   frontProxy: { 'requestheader-username-headers': ['X-Remote-User'] },
   startedAt: '2026-01-31T10:00:00Z',

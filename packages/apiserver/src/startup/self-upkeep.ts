@@ -4,7 +4,7 @@
  * read of it are there, and a lease in kube-system says that it lives.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { systemNamespaces } from '../bootstrap.ts';
@@ -36,6 +36,7 @@ export function upkeepSelf(world: World, facts: BootstrapFacts, identity: Server
   const startedAt = timestamp(world.edge.nowMs());
   const now = facts.startedAt === undefined ? facts : { ...facts, startedAt };
   for (const object of clusterObjects(now)) ensure(world, object);
+  addSecondRange(world, facts.serviceRanges ?? []);
   renew(world, identity);
   removeOld(world);
 }
@@ -52,6 +53,19 @@ function follow(world: World, wanted: JsonObject): void {
   const isSame = Object.entries(content).every(([name, value]) => equals(stored[name], value));
   if (isSame) return;
   const next = { ...stored, ...content };
+  world.storage.put(key, encodeCanonical(next), row.modRevision, () => {});
+}
+
+/** A cluster that got a second family tells of both; other changes are the administrator's. */
+function addSecondRange(world: World, ranges: readonly string[]): void {
+  const served = findServed('networking.k8s.io', 'v1', 'servicecidrs');
+  if (served === undefined || ranges.length < 2) return;
+  const key = keyOf(served, '', 'kubernetes');
+  if (!world.storage.get(key, row)) return;
+  const stored = decodeRow(served, row, row.modRevision);
+  const cidrs = listAt(stored, 'spec', 'cidrs');
+  if (cidrs.length !== 1 || cidrs[0] !== ranges[0]) return;
+  const next = { ...stored, spec: { cidrs: [...ranges] } };
   world.storage.put(key, encodeCanonical(next), row.modRevision, () => {});
 }
 

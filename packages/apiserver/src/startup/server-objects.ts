@@ -8,8 +8,8 @@ export interface BootstrapFacts {
   /** Address and port that the server listens on. */
   readonly address: string;
   readonly port: number;
-  /** The range itself, such as `10.96.0.0/16`; absent: nothing tells of it. */
-  readonly serviceRange?: string;
+  /** The range itself, such as `10.96.0.0/16`, or one of each family; absent: nothing tells. */
+  readonly serviceRanges?: readonly string[];
   /** When the server started, `2026-01-31T10:00:00Z`. */
   readonly startedAt?: string;
 }
@@ -24,9 +24,9 @@ export function serverObjects(facts: BootstrapFacts): JsonObject[] {
 
 /** What other programs read to work with this server. Made where it is missing. */
 export function clusterObjects(facts: BootstrapFacts): JsonObject[] {
-  const { serviceRange, startedAt } = facts;
+  const { serviceRanges, startedAt } = facts;
   const objects: JsonObject[] = [];
-  if (serviceRange !== undefined) objects.push(serviceCidr(serviceRange, startedAt ?? ''));
+  if (serviceRanges !== undefined) objects.push(serviceCidr(serviceRanges, startedAt ?? ''));
   if (startedAt !== undefined) {
     const name = 'kube-apiserver-legacy-service-account-token-tracking';
     objects.push(systemMap(name, { since: startedAt.slice(0, DAY_LENGTH) }));
@@ -43,7 +43,7 @@ function systemMap(name: string, data: JsonObject): JsonObject {
   };
 }
 
-function serviceCidr(range: string, lastTransitionTime: string): JsonObject {
+function serviceCidr(ranges: readonly string[], lastTransitionTime: string): JsonObject {
   return {
     kind: 'ServiceCIDR',
     apiVersion: 'networking.k8s.io/v1',
@@ -51,7 +51,7 @@ function serviceCidr(range: string, lastTransitionTime: string): JsonObject {
       name: 'kubernetes',
       finalizers: ['networking.k8s.io/service-cidr-finalizer'],
     },
-    spec: { cidrs: [range] },
+    spec: { cidrs: [...ranges] },
     status: {
       conditions: [
         {

@@ -295,7 +295,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       .option('--client-ca-file <file>', 'further authorities of client certificates'),
   )
     .optionsGroup('Cluster:')
-    .option('--service-cluster-ip-range <network>', 'addresses of services');
+    .option('--service-cluster-ip-range <networks>', 'of services: one, or one of each family');
   return addLogOptions(command).action(async (flags: Flags) => {
     done(
       await serve(async () => {
