@@ -20,15 +20,15 @@ test('what waits, and is small, holds no block, and leaves in order with what ca
   const large = 'c'.repeat(20_000);
   put('a');
   output.park();
-  assert.equal(output.bytes.length, COPY_BYTES_MAX);
+  assert(output.bytes.length <= COPY_BYTES_MAX);
   put('b');
   output.park();
-  assert.equal(output.bytes.length, COPY_BYTES_MAX);
+  assert(output.bytes.length <= COPY_BYTES_MAX);
   output.flush(transport);
   output.expect(large.length);
   put('c');
   output.park();
-  assert.equal(output.bytes.length, COPY_BYTES_MAX);
+  assert(output.bytes.length <= COPY_BYTES_MAX);
   put(large);
   output.park();
   assert.equal(output.bytes.length, BLOCK_BYTES);

@@ -3,9 +3,10 @@
  * Bytes on their way to a socket, in memory that all connections share.
  *
  * A connection owns memory only between its first byte of a turn and the moment the kernel took
- * it, so an idle connection owns none. What is small stands in a room of a few KiB: else a thousand
- * connections whose answers wait for one flush, or whose peers read slowly, would pin a whole block
- * each. What outgrows it moves on into a block, so that a turn's bytes leave in one write.
+ * it, so an idle connection owns none. What is small stands in a room of 2 or 8 KiB: else a
+ * thousand connections whose answers wait for one flush, or whose peers read slowly, would pin a
+ * whole block each. What outgrows it moves on into a block, so that a turn's bytes leave in one
+ * write.
  */
 import { FRAME_HEAD_BYTES, FRAMES, writeFrameHead, writeFrameLength } from './frames.ts';
 import type { Transport } from './transport.ts';
@@ -15,6 +16,8 @@ export const BLOCK_BYTES: number = 128 * 1024;
 export const COPY_BYTES_MAX = 8192;
 /** What one turn may send of a connection's watches. */
 export const TURN_BYTES: number = 4 * BLOCK_BYTES;
+/** The first memory of a turn: an answer or two. */
+const ROOM_BYTES = 2048;
 const NONE: Buffer = Buffer.alloc(0);
 
 /** Memory of one size that serves again. */
@@ -26,7 +29,8 @@ interface Shelf {
 
 /** By size, for the whole process. */
 const SHELVES: readonly Shelf[] = [
-  { bytes: COPY_BYTES_MAX, keptMax: 1024, kept: [] },
+  { bytes: ROOM_BYTES, keptMax: 1024, kept: [] },
+  { bytes: COPY_BYTES_MAX, keptMax: 256, kept: [] },
   { bytes: BLOCK_BYTES, keptMax: 64, kept: [] },
   { bytes: TURN_BYTES, keptMax: 2, kept: [] },
 ];
