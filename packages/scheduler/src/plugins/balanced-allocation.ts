@@ -1,7 +1,9 @@
+import { deviceCounts } from '../devices/device-counts.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { scoreEach, SKIP, type Plugin, type PreScoreOutcome } from '../plugin.ts';
 import { amountIn, isScalar } from '../resources.ts';
+import type { Snapshot } from '../snapshot.ts';
 
 export interface BalancedAllocationArgs {
   readonly resources?: readonly { readonly name: string }[];
@@ -17,10 +19,25 @@ export function balanceScore(fractions: readonly number[]): number {
     deviation = Math.abs(first - second) / 2;
   } else if (fractions.length > 2) {
     const mean = fractions.reduce((sum, fraction) => sum + fraction, 0) / fractions.length;
-    const squares = fractions.reduce((sum, fraction) => sum + (fraction - mean) ** 2, 0);
+    const squares = fractions.reduce((sum, fraction) => sum + square(fraction - mean), 0);
     deviation = Math.sqrt(squares / fractions.length);
   }
   return Math.trunc((1 - deviation) * 100);
+}
+
+interface Use {
+  readonly used: number;
+  readonly added: number;
+  readonly capacity: number;
+}
+
+function part(used: number, capacity: number): number {
+  return Math.min(1, used / capacity);
+}
+
+/** Rounded once, as a product is; a power may be rounded otherwise. */
+function square(number: number): number {
+  return number * number;
 }
 
 export class BalancedAllocation implements Plugin {
@@ -34,26 +51,40 @@ export class BalancedAllocation implements Plugin {
     this.#isChangeScored = isChangeScored;
   }
 
-  preScore({ requests }: PodInfo): PreScoreOutcome {
+  preScore({ requests }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
     const wanted = this.#names.map((name) => amountIn(requests, name));
     if (wanted.every((amount) => amount === 0)) return SKIP;
-    const none = wanted.map(() => 0);
+    const counts = deviceCounts(
+      this.#names.filter((_, index) => wanted[index] !== 0),
+      snapshot,
+    );
     return scoreEach((node) => {
-      const after = balanceScore(this.#fractions(node, wanted, wanted));
+      const uses = this.#uses(node, wanted, counts);
+      const after = balanceScore(
+        uses.map(({ used, added, capacity }) => part(used + added, capacity)),
+      );
       if (!this.#isChangeScored) return after;
-      const before = balanceScore(this.#fractions(node, wanted, none));
+      const before = balanceScore(uses.map(({ used, capacity }) => part(used, capacity)));
       return 50 + Math.trunc((50 + after - before) / 2);
     });
   }
 
-  #fractions(node: NodeInfo, wanted: readonly number[], added: readonly number[]): number[] {
-    const fractions: number[] = [];
+  /** Of the resources that the node has, and the pod asks for where that matters. */
+  #uses(node: NodeInfo, wanted: readonly number[], counts: ReturnType<typeof deviceCounts>): Use[] {
+    const uses: Use[] = [];
     for (const [index, name] of this.#names.entries()) {
-      const capacity = amountIn(node.allocatable, name);
-      if (capacity === 0 || (wanted[index] === 0 && isScalar(name))) continue;
-      const used = amountIn(node.requested, name) + (added[index] ?? 0);
-      fractions.push(Math.min(1, used / capacity));
+      const added = wanted[index] ?? 0;
+      if (added === 0 && isScalar(name)) continue;
+      const devices = counts?.(name, node);
+      const byDevices = devices !== undefined && devices.capacity > 0;
+      const capacity = byDevices ? devices.capacity : amountIn(node.allocatable, name);
+      if (capacity === 0) continue;
+      uses.push({
+        used: byDevices ? devices.taken : amountIn(node.requested, name),
+        added,
+        capacity,
+      });
     }
-    return fractions;
+    return uses;
   }
 }

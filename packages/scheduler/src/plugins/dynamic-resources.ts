@@ -1,6 +1,5 @@
 /** Claims for devices (structured parameters): DynamicResources of kube-scheduler 1.35. */
 import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
-import { allocatedBy } from '../devices/allocated-devices.ts';
 import { claimReservation, isReadyToBind } from '../devices/claim-reservation.ts';
 import { bindingTimedOut, deallocation, isReservedFor } from '../devices/claim-reservation.ts';
 import { removal, withMadeClaim } from '../devices/claim-reservation.ts';
@@ -12,12 +11,11 @@ import {
   type ExtendedClaim,
 } from '../devices/extended-resources.ts';
 import { DeviceAllocator, type Allocation } from '../devices/device-allocator.ts';
-import { SliceIndex } from '../devices/device-pools.ts';
+import { devicesOf } from '../devices/device-counts.ts';
 import {
   claimText,
   type DeviceClassObject,
   type ResourceClaimObject,
-  type ResourceSliceObject,
 } from '../devices/device-objects.ts';
 import { matchesTerms, parseNodeSelector } from '../node-selector.ts';
 import type { Term } from '../node-selector.ts';
@@ -35,7 +33,7 @@ import type {
 } from '../plugin.ts';
 import { isExtended } from '../resources.ts';
 import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
-import type { KnownDevices, Snapshot } from '../snapshot.ts';
+import type { Snapshot } from '../snapshot.ts';
 
 export interface DynamicResourcesArgs {
   /** Longest wait for devices that are made ready on demand, a Go duration. */
@@ -233,7 +231,7 @@ class ClaimFilter implements Filter {
 
   #newAllocator(extended: ExtendedClaim | null): DeviceAllocator {
     const snapshot = this.#snapshot;
-    const { slices, allocated } = snapshot.devices ?? devicesOf(snapshot);
+    const { slices, allocated } = devicesOf(snapshot);
     return new DeviceAllocator(
       [...this.#open, ...(extended === null ? [] : [unmade(extended)])],
       slices,
@@ -241,19 +239,6 @@ class ClaimFilter implements Filter {
       allocated,
     );
   }
-}
-
-/** All devices, and what of them is taken. */
-function devicesOf(snapshot: Snapshot): KnownDevices {
-  const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
-  const claims = [
-    ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
-    ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
-  ];
-  return {
-    slices: new SliceIndex(slices.flatMap(({ spec }) => spec ?? [])),
-    allocated: allocatedBy(claims),
-  };
 }
 
 /** A claim of an earlier try is in the way until it is deleted. */

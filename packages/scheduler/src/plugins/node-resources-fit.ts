@@ -1,3 +1,4 @@
+import { deviceCounts } from '../devices/device-counts.ts';
 import { backedResources, isDelegated } from '../devices/extended-resources.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -107,17 +108,21 @@ export class NodeResourcesFit implements Plugin {
     return this.#ignored.has(name) || this.#ignoredGroups.has(name.slice(0, name.indexOf('/')));
   }
 
-  preScore({ pod }: PodInfo): PreScoreOutcome {
+  preScore({ pod }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
     const request = podRequestsForScore(pod);
     const resources = this.#strategy.resources ?? DEFAULT_STRATEGY.resources ?? [];
+    const names = resources.map(({ name }) => name).filter((name) => amountIn(request, name) > 0);
+    const counts = deviceCounts(names, snapshot);
     return scoreEach((node) => {
       const usages = resources.map(({ name, weight }): Usage => {
         const wanted = amountIn(request, name);
         if (wanted === 0 && isScalar(name)) return LEFT_OUT;
         const used = name === 'cpu' || name === 'memory' ? node.requestedNonZero : node.requested;
+        const devices = counts?.(name, node);
+        const byDevices = devices !== undefined && devices.capacity > 0;
         return {
-          requested: amountIn(used, name) + wanted,
-          capacity: amountIn(node.allocatable, name),
+          requested: (byDevices ? devices.taken : amountIn(used, name)) + wanted,
+          capacity: byDevices ? devices.capacity : amountIn(node.allocatable, name),
           weight: weight === undefined || weight === 0 ? 1 : weight,
         };
       });
