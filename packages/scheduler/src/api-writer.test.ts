@@ -17,6 +17,7 @@ interface Sent {
 class FakeClient {
   readonly sent: Sent[] = [];
   free = 100;
+  monotonicMs = 1;
   #roomCallback: () => void = () => {};
   readonly timers = {
     nowMs: () => 5000,
@@ -90,7 +91,7 @@ function setup(eventsPerSecondMax = 0): {
     metrics,
     keyOf,
     events,
-    monotonicMs: () => 1,
+    monotonicMs: () => client.monotonicMs,
     onProgress: () => {},
     undo: () => {},
     bindElsewhere: () => Promise.resolve('no extender binds'),
@@ -130,6 +131,24 @@ test('a binding names the pod by its uid and the node', () => {
   sent.answer(201);
   assert.equal(metrics.attemptsOf('scheduled'), 1);
   assert.equal(writer.pending, 0);
+});
+
+test('the wait before a binding does not count for the binding', () => {
+  const { client, core, writer, metrics } = setup();
+  see(core, 0, '100m');
+  assert.equal(core.attempt(0)?.kind, 'bind');
+  writer.delay(0, client.monotonicMs);
+  client.sent[0]?.answer(200);
+  client.monotonicMs += 30_000;
+  writer.bindDelayed(core.pods.tagOf(0));
+  client.monotonicMs += 2000;
+  client.sent[1]?.answer(201);
+  const text = metrics.text(core);
+  const labels = (point: string): string =>
+    `{extension_point="${point}",status="Success",profile="default-scheduler"}`;
+  const family = 'scheduler_framework_extension_point_duration_seconds_sum';
+  assert(text.includes(`${family}${labels('PreBind')} 30\n`), text);
+  assert(text.includes(`${family}${labels('Bind')} 2\n`), text);
 });
 
 test('a conflict gives the node back and is told on the pod', () => {

@@ -53,6 +53,9 @@ export class ApiWriter {
   /** What was told last, so that the same is not told again. */
   readonly #told = new Map<number, { readonly tag: number; readonly text: string }>();
   readonly #startedMs = new Map<number, number>();
+  /** By tag: when that began which comes before some bindings, and when the binding itself did. */
+  readonly #preparedMs = new Map<number, number>();
+  readonly #bindingMs = new Map<number, number>();
   /** By tag: writes of status without an answer. */
   readonly #telling = new Map<number, number>();
   /** Bindings that wait for those: what is told late would undo what a binding makes of a pod. */
@@ -81,8 +84,9 @@ export class ApiWriter {
   /** A pod has a node but is not to be bound yet; that it is on its way is told. */
   delay(id: number, startedMs: number): void {
     const { core, keyOf } = this.#options;
-    const tag = core.tagOf(id);
+    const tag = core.pods.tagOf(id);
     this.#startedMs.set(tag, startedMs);
+    this.#preparedMs.set(tag, this.#options.monotonicMs());
     const nominatedNodeName = core.nodes.nameOf(core.pods.node.get(id));
     const body = JSON.stringify({ status: { nominatedNodeName } });
     const path = `${podPath(keyOf(id))}/status`;
@@ -92,22 +96,29 @@ export class ApiWriter {
 
   /** What was to be done before is done. */
   bindDelayed(tag: number): void {
-    const id = this.#options.core.rowOf(tag);
+    const id = this.#options.core.pods.rowOf(tag);
     const startedMs = this.#startedMs.get(tag) ?? 0;
-    if (id < 0) this.#startedMs.delete(tag);
+    if (id < 0) this.#ended(tag);
     else this.bind(id, startedMs);
+  }
+
+  /** Nothing is under way for a pod any more; when it was tried. */
+  #ended(tag: number): number {
+    const startedMs = this.#startedMs.get(tag) ?? 0;
+    for (const times of [this.#startedMs, this.#preparedMs, this.#bindingMs]) times.delete(tag);
+    return startedMs;
   }
 
   /** Tells of something that pods wait for. */
   note(tag: number, reason: string, message: string): void {
-    const id = this.#options.core.rowOf(tag);
+    const id = this.#options.core.pods.rowOf(tag);
     if (id >= 0) this.#event(id, { type: 'Normal', reason, action: 'Scheduling', note: message });
   }
 
   /** Asks for a pod to be bound to the node that it is assumed to be on. */
   bind(id: number, startedMs: number): void {
     const { core } = this.#options;
-    const tag = core.tagOf(id);
+    const tag = core.pods.tagOf(id);
     this.#startedMs.set(tag, startedMs);
     this.#reports.delete(id);
     if (this.#telling.has(tag)) this.#held.add(tag);
@@ -115,7 +126,8 @@ export class ApiWriter {
   }
 
   #bindNow(id: number, tag: number): void {
-    const { core, bindElsewhere } = this.#options;
+    const { core, bindElsewhere, monotonicMs } = this.#options;
+    this.#bindingMs.set(tag, monotonicMs());
     const { template } = core.identities.classes.get(core.pods.podClass.get(id));
     const extender = core.extenders.find((one) => one.binds && one.isInterested(template));
     if (extender === undefined) return this.#bindHere(id);
@@ -125,7 +137,7 @@ export class ApiWriter {
     void bindElsewhere(call).then((error) => {
       if (error === '') return this.#isBound(tag);
       if (!extender.isIgnorable) return this.fail(tag, error);
-      if (core.rowOf(tag) >= 0) this.#bindHere(id);
+      if (core.pods.rowOf(tag) >= 0) this.#bindHere(id);
     });
   }
 
@@ -135,7 +147,7 @@ export class ApiWriter {
     const node = core.nodes.nameOf(core.pods.node.get(id));
     const uid = uidText(core.pods, id);
     const about = uid === '' ? '' : `,"uid":"${uid}"`;
-    const tag = core.tagOf(id);
+    const tag = core.pods.tagOf(id);
     const body =
       `{"kind":"Binding","apiVersion":"v1","metadata":{"name":"${name}",` +
       `"namespace":"${namespace}"${about}},"target":{"kind":"Node","name":"${node}"}}`;
@@ -147,7 +159,7 @@ export class ApiWriter {
   /** Tells of a pod that found no node, and evicts those that it may push aside. */
   report(id: number, failure: Failure, displaced: readonly number[]): void {
     const { core, metrics } = this.#options;
-    const tag = core.tagOf(id);
+    const tag = core.pods.tagOf(id);
     const { nomination, message } = failure;
     const nominated = nomination === null ? null : core.nodes.nameOf(nomination.node);
     const reason = failure.isError ? 'SchedulerError' : 'Unschedulable';
@@ -176,7 +188,7 @@ export class ApiWriter {
     for (const [id, report] of this.#reports) {
       if (this.#options.client.room() === 0) return;
       this.#reports.delete(id);
-      if (this.#options.core.rowOf(report.tag) !== id) continue;
+      if (this.#options.core.pods.rowOf(report.tag) !== id) continue;
       this.#patch(id, report);
     }
   }
@@ -198,7 +210,7 @@ export class ApiWriter {
   /** An answer that was lost may have been a yes: the room is kept until that is known. */
   async #findOut(tag: number, message: string): Promise<void> {
     const { client, core, keyOf } = this.#options;
-    for (let id = core.rowOf(tag); id >= 0; id = core.rowOf(tag)) {
+    for (let id = core.pods.rowOf(tag); id >= 0; id = core.pods.rowOf(tag)) {
       // The watch may have told by now.
       if (core.pods.place.get(id) !== PLACE.assumed) return this.#isBound(tag);
       const node = core.nodes.nameOf(core.pods.node.get(id));
@@ -213,21 +225,24 @@ export class ApiWriter {
       }
       await new Promise<void>((resolve) => void client.timers.after(FIND_OUT_MS, resolve));
     }
-    this.#startedMs.delete(tag);
+    this.#ended(tag);
   }
 
   #isBound(tag: number): void {
     const { core, metrics, monotonicMs } = this.#options;
-    const startedMs = this.#startedMs.get(tag) ?? 0;
-    this.#startedMs.delete(tag);
-    const id = core.rowOf(tag);
+    const bindingMs = this.#bindingMs.get(tag) ?? 0;
+    const preparedMs = this.#preparedMs.get(tag) ?? bindingMs;
+    const startedMs = this.#ended(tag);
+    const id = core.pods.rowOf(tag);
     core.reservations.keep(tag);
     const nowMs = this.#options.client.timers.nowMs();
     if (id >= 0) {
       const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
-      const seconds = (monotonicMs() - startedMs) / 1000;
-      metrics.attempted('scheduled', schedulerName, seconds);
-      metrics.plugins.recordPoint('Bind', 'Success', schedulerName, seconds);
+      const endedMs = monotonicMs();
+      metrics.attempted('scheduled', schedulerName, (endedMs - startedMs) / 1000);
+      const { plugins } = metrics;
+      plugins.recordPoint('PreBind', 'Success', schedulerName, (bindingMs - preparedMs) / 1000);
+      plugins.recordPoint('Bind', 'Success', schedulerName, (endedMs - bindingMs) / 1000);
       const tries = core.pods.rejections.get(id) + core.pods.errors.get(id) + 1;
       if (core.queue.flushed.delete(id)) metrics.boundAfterFlush++;
       metrics.scheduled(tries, Math.max(0, nowMs - core.pods.firstMs.get(id)) / 1000);
@@ -246,10 +261,9 @@ export class ApiWriter {
   /** A pod does not get its node after all: it gives everything back and is tried again. */
   fail(tag: number, message: string): void {
     const { core, metrics, log, client, monotonicMs } = this.#options;
-    const startedMs = this.#startedMs.get(tag) ?? 0;
-    this.#startedMs.delete(tag);
+    const startedMs = this.#ended(tag);
     metrics.bindFailures++;
-    const id = core.rowOf(tag);
+    const id = core.pods.rowOf(tag);
     if (id >= 0) {
       const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));
       metrics.attempted('error', schedulerName, (monotonicMs() - startedMs) / 1000);
@@ -264,7 +278,7 @@ export class ApiWriter {
   }
 
   #tell(report: Report): void {
-    const id = this.#options.core.rowOf(report.tag);
+    const id = this.#options.core.pods.rowOf(report.tag);
     const text = `${report.reason} ${report.message} ${report.nominated ?? ''}`;
     if (id < 0 || this.#toldOf(id)?.text === text) return;
     this.#reports.set(id, report);
@@ -274,7 +288,7 @@ export class ApiWriter {
   /** Null for a row that has gone to another pod since. */
   #toldOf(id: number): { readonly text: string } | null {
     const told = this.#told.get(id);
-    return told?.tag === this.#options.core.tagOf(id) ? told : null;
+    return told?.tag === this.#options.core.pods.tagOf(id) ? told : null;
   }
 
   #patchStatus(tag: number, path: string, type: string, body: string, done: SendDone): void {
@@ -292,9 +306,9 @@ export class ApiWriter {
     if (left > 0) return void this.#telling.set(tag, left);
     this.#telling.delete(tag);
     if (!this.#held.delete(tag)) return;
-    const id = this.#options.core.rowOf(tag);
+    const id = this.#options.core.pods.rowOf(tag);
     if (id >= 0) this.#bindNow(id, tag);
-    else this.#startedMs.delete(tag);
+    else this.#ended(tag);
   }
 
   #patch(id: number, { tag, reason, message, nominated }: Report): void {
@@ -331,7 +345,7 @@ export class ApiWriter {
   #evict(victim: number, preemptor: number, node: string): void {
     const { client, core, keyOf, log } = this.#options;
     if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return;
-    const tag = core.tagOf(victim);
+    const tag = core.pods.tagOf(victim);
     if (this.#evicted.get(victim) === tag) return;
     this.#evicted.set(victim, tag);
     const key = keyOf(victim);

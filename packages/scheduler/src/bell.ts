@@ -1,6 +1,7 @@
 /** Wakes those who wait when the cluster has changed in a way that may help them. */
 import { hasSameFeatures } from './hints/node-hints.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { NO_METER, type CycleMeter } from './cycle-meter.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { Identities } from './identities.ts';
 import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts';
@@ -39,6 +40,7 @@ function aspectOf(before: NodeInfo, after: NodeInfo): string {
 
 export class Bell {
   readonly #options: BellOptions;
+  meter: CycleMeter = NO_METER;
 
   constructor(options: BellOptions) {
     this.#options = options;
@@ -51,6 +53,14 @@ export class Bell {
     return waiting.hopesFor(event) || (isOfNodes && waiting.classCount > 0);
   }
 
+  #hints(change: ClusterChange, plugin: string, pod: PodInfo, label: string): boolean {
+    const { objects } = this.#options;
+    const since = this.meter.now();
+    const helps = mayHelp(change, plugin, pod, objects);
+    this.meter.hinted(plugin, label, helps, since);
+    return helps;
+  }
+
   /** Something happened; upstream's metrics call it `label`. */
   ring(change: ClusterChange, label: string, nowMs: number): void {
     this.#ring(change, label, nowMs, Infinity);
@@ -58,11 +68,13 @@ export class Bell {
 
   /** An object of a small kind is new, has changed or is gone. */
   objectSeen(change: ObjectChange, label: string, nowMs: number): void {
-    const { queue, view, objects } = this.#options;
+    const { queue, view } = this.#options;
     // Of the plugins that classes wait for, one knows objects: resources that devices stand for.
     if (change.kind === 'DeviceClass') {
       const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean =>
-        rejecters.values().some((plugin) => mayHelp(change, plugin, view.anyOf(podClass), objects));
+        rejecters
+          .values()
+          .some((plugin) => this.#hints(change, plugin, view.anyOf(podClass), label));
       queue.wakeClasses(helps, label, nowMs);
     }
     this.ring(change, label, nowMs);
@@ -85,14 +97,14 @@ export class Bell {
 
   /** A node that will do, or that may do as far as those who rejected a pod can tell. */
   #nodeHelps(id: number, change: ClusterChange, label: string, nowMs: number): void {
-    const { queue, placement, view, objects } = this.#options;
+    const { queue, placement, view } = this.#options;
     const helps = (podClass: number, rejecters: ReadonlySet<string>): boolean => {
       // There were no nodes at all.
       if (rejecters.size === 0) return true;
       if (!placement.isNamed(podClass, id)) return false;
       if (placement.isFeasible(podClass, id)) return true;
       const pod = view.anyOf(podClass);
-      return rejecters.values().some((plugin) => mayHelp(change, plugin, pod, objects));
+      return rejecters.values().some((plugin) => this.#hints(change, plugin, pod, label));
     };
     queue.wakeClasses(helps, label, nowMs);
     this.ring(change, label, nowMs);
@@ -156,7 +168,7 @@ export class Bell {
     priorityMax: number,
     isConcerned: (id: number) => boolean = () => true,
   ): void {
-    const { queue, view, objects, identities, pods } = this.#options;
+    const { queue, view, identities, pods } = this.#options;
     if (!queue.waiting.hopesFor(change.event)) return void queue.changes++;
     const known = new Map<number, PodInfo>();
     const podAt = (id: number): PodInfo => {
@@ -167,7 +179,7 @@ export class Bell {
     const helps = (id: number, plugin: string): boolean => {
       const { priority } = identities.classes.get(pods.podClass.get(id));
       return (
-        priority <= priorityMax && isConcerned(id) && mayHelp(change, plugin, podAt(id), objects)
+        priority <= priorityMax && isConcerned(id) && this.#hints(change, plugin, podAt(id), label)
       );
     };
     queue.wakeOthers(change.event, helps, label, nowMs);

@@ -12,6 +12,7 @@ export interface ClusterFeedsOptions {
   /** Extenders want to see whole nodes. */
   readonly keepsNodes: boolean;
   readonly nowMs: () => number;
+  readonly meter: EventMeter;
   /** Something changed: there may be pods to try. */
   readonly onChange: () => void;
   /** `undone`: writes that take back what was done for the pod. */
@@ -19,6 +20,13 @@ export interface ClusterFeedsOptions {
   /** Everything is there. */
   readonly onSynced: () => void;
   readonly onTrouble: (message: string) => void;
+}
+
+/** Told how long it takes to take changes in. */
+export interface EventMeter {
+  /** Seconds since any fixed moment. */
+  now(): number;
+  handled(event: string, since: number): void;
 }
 
 type FeedHandler = Partial<Parameters<typeof createInformer>[0]['handler']>;
@@ -164,55 +172,60 @@ export class ClusterFeeds {
     return informer;
   }
 
+  /** Takes a change in; what it changed may let pods be tried. */
+  #measured(take: () => void): void {
+    const { core, meter, onChange } = this.#options;
+    const since = meter.now();
+    take();
+    meter.handled(core.lastEvent, since);
+    onChange();
+  }
+
   #addSmall({ kind, path, group }: FeedKind): void {
-    const { core, nowMs, onChange } = this.#options;
+    const { core, nowMs } = this.#options;
     const handler: FeedHandler = {
       onUpsert: (_id, _isNew, bytes, start, end) => {
         const object = JSON.parse(textAt(bytes, start, end)) as KubeObject;
-        core.objectSeen(kind, trimmed(kind, object), nowMs());
-        onChange();
+        this.#measured(() => core.objectSeen(kind, trimmed(kind, object), nowMs()));
       },
       onDelete: (id) => {
-        core.objectGone(kind, informer.keyOf(id), nowMs());
-        onChange();
+        this.#measured(() => core.objectGone(kind, informer.keyOf(id), nowMs()));
       },
     };
     const informer = this.#add(path, handler, group);
   }
 
   #addNodes(): void {
-    const { core, keepsNodes, nowMs, onChange } = this.#options;
+    const { core, keepsNodes, nowMs } = this.#options;
     const news = new NodeNews();
     const informer = this.#add('/api/v1/nodes', {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!keepsNodes && !news.isNews(id, isNew, bytes, start, end)) return;
         const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
-        core.nodeSeen(node, nowMs());
         if (keepsNodes) core.objects.set('Node', node);
-        onChange();
+        this.#measured(() => core.nodeSeen(node, nowMs()));
       },
       onDelete: (id) => {
-        core.nodeGone(informer.keyOf(id), nowMs());
         if (keepsNodes) core.objects.delete('Node', informer.keyOf(id));
+        this.#measured(() => core.nodeGone(informer.keyOf(id), nowMs()));
       },
     });
   }
 
   #addPods(): Informer {
-    const { core, nowMs, onChange, onPodGone, onTrouble } = this.#options;
+    const { core, nowMs, onPodGone, onTrouble } = this.#options;
     return this.#add('/api/v1/pods', {
       onUpsert: (id, isNew, bytes, start, end) => {
         const buffer = Buffer.isBuffer(bytes)
           ? bytes
           : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-        if (!core.podSeen(id, isNew, buffer, start, end, nowMs())) {
+        this.#measured(() => {
+          if (core.podSeen(id, isNew, buffer, start, end, nowMs())) return;
           onTrouble('a pod cannot be read; it is left alone');
-        }
-        onChange();
+        });
       },
       onDelete: (id) => {
-        onPodGone(id, core.podGone(id, nowMs()));
-        onChange();
+        this.#measured(() => onPodGone(id, core.podGone(id, nowMs())));
       },
     });
   }

@@ -1,4 +1,4 @@
-/** Told what full evaluations do and how long it takes them; whoever listens has the clock. */
+/** Told what full evaluations and hints do and how long it takes; whoever listens has the clock. */
 
 /** How a step ended, in upstream's words. */
 export type StepStatus =
@@ -24,6 +24,8 @@ export interface CycleMeter {
   pluginEnded(plugin: string, point: string, status: StepStatus, since: number): void;
   /** A plugin had something to say, so many times. */
   evaluated(plugin: string, point: string, profile: string, times: number): void;
+  /** A plugin was asked whether an event may help a pod that it rejected. */
+  hinted(plugin: string, event: string, mayHelp: boolean, since: number): void;
 }
 
 /** For who does not ask. */
@@ -33,4 +35,5 @@ export const NO_METER: CycleMeter = {
   pointEnded: () => {},
   pluginEnded: () => {},
   evaluated: () => {},
+  hinted: () => {},
 };

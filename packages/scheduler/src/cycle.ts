@@ -126,10 +126,11 @@ export class Cycle {
     const by: string[] = [];
     let names: ReadonlySet<string> | null = null;
     let first: Verdict | null = null;
+    const { prepares } = this.profile;
     for (const plugin of this.profile.preFilter) {
       const since = this.#meter.now();
       const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
-      this.#ran(plugin.name, 'PreFilter', outcome, since);
+      if (prepares.has(plugin.name)) this.#ran(plugin.name, 'PreFilter', outcome, since);
       if (outcome.kind === 'skip') continue;
       if (outcome.kind === 'rejected') {
         const verdict = {
@@ -237,7 +238,7 @@ export class Cycle {
   /** Weighted scores of the feasible nodes, or the rejection of a plugin that cannot score. */
   score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
     const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
-    const { schedulerName } = this.profile;
+    const { schedulerName, preparesScore } = this.profile;
     const preScoreSince = this.#meter.now();
     for (const plugin of this.profile.preScore) {
       const since = this.#meter.now();
@@ -247,7 +248,7 @@ export class Cycle {
         feasible,
         this.filterOf(plugin.name),
       ) ?? { kind: 'skip' };
-      this.#ran(plugin.name, 'PreScore', outcome, since);
+      if (preparesScore.has(plugin.name)) this.#ran(plugin.name, 'PreScore', outcome, since);
       if (outcome.kind === 'rejected') {
         this.#meter.pointEnded('PreScore', 'Error', schedulerName, preScoreSince);
         const reasons = outcome.rejection.reasons.map(

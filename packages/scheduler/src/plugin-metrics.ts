@@ -14,6 +14,8 @@ export class PluginMetrics implements CycleMeter {
   readonly #points = new Map<string, BucketHistogram>();
   readonly #plugins = new Map<string, BucketHistogram>();
   readonly #evaluations = new Map<string, number>();
+  readonly #hints = new Map<string, BucketHistogram>();
+  readonly #events = new Map<string, BucketHistogram>();
   #cycles = 0;
 
   /** `seconds` since any fixed moment, finely. */
@@ -47,6 +49,16 @@ export class PluginMetrics implements CycleMeter {
     this.#evaluations.set(key, (this.#evaluations.get(key) ?? 0) + times);
   }
 
+  hinted(plugin: string, event: string, mayHelp: boolean, since: number): void {
+    const key = `${plugin} ${event} ${mayHelp ? 'Queue' : 'QueueSkip'}`;
+    histogramOf(this.#hints, key, PLUGIN_EDGES).record(this.#seconds() - since);
+  }
+
+  /** What the API server told of was taken in. */
+  handled(event: string, since: number): void {
+    histogramOf(this.#events, event, POINT_EDGES).record(this.#seconds() - since);
+  }
+
   write(out: Exposition): void {
     const prefix = 'scheduler';
     const pointText = 'All plugins of an extension point.';
@@ -61,6 +73,14 @@ export class PluginMetrics implements CycleMeter {
       const [plugin = '', extension_point = '', status = ''] = key.split(' ');
       out.histogram({ plugin, extension_point, status }, histogram);
     }
+    const hintText = 'One plugin, asked whether an event may help a pod.';
+    out.family(`${prefix}_queueing_hint_execution_duration_seconds`, 'histogram', hintText);
+    for (const [key, histogram] of this.#hints) {
+      const [plugin = '', event = '', hint = ''] = key.split(' ');
+      out.histogram({ plugin, event, hint }, histogram);
+    }
+    out.family(`${prefix}_event_handling_duration_seconds`, 'histogram', 'Changes, taken in.');
+    for (const [event, histogram] of this.#events) out.histogram({ event }, histogram);
     out.family(`${prefix}_plugin_evaluation_total`, 'counter', 'Plugins that had a say.');
     for (const [key, count] of this.#evaluations) {
       const [plugin = '', extension_point = '', profile = ''] = key.split(' ');

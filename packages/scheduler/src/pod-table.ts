@@ -28,6 +28,10 @@ export const PLACE = {
 /** In `isTerminating`: the pod leaves because the scheduler wanted its room. */
 export const EVICTED = 2;
 
+/** Steps of a pod's generation fit into this many bits of a tag. */
+const GENERATIONS = 2 ** 16;
+const ROWS: number = 2 ** 32;
+
 /**
  * Pods by the row that the informer gave them.
  *
@@ -150,6 +154,18 @@ export class PodTable {
     this.previous.set(id, -1);
     nodes.removeUsage(node, nodes.usages.get(this.usage.get(id)));
     this.#placed--;
+  }
+
+  /** A number that names this pod even when its row goes to another one. */
+  tagOf(id: number): number {
+    return (this.generation.get(id) % GENERATIONS) * ROWS + id;
+  }
+
+  /** The row of a tag, or -1 if that pod is gone. */
+  rowOf(tag: number): number {
+    const id = tag % ROWS;
+    const generation = Math.floor(tag / ROWS);
+    return this.generation.get(id) % GENERATIONS === generation ? id : -1;
   }
 
   get memoryBytes(): number {

@@ -67,7 +67,7 @@ class Bench {
       outcome: [],
       ...reservation,
     };
-    const tag = this.core.tagOf(0);
+    const tag = this.core.pods.tagOf(0);
     this.core.reservations.take(tag, [whole]);
     this.binder.start(tag, [whole]);
     for (let rounds = 0; rounds < 20 && this.binder.pending > 0; rounds++) {

@@ -65,7 +65,7 @@ export class PreBinder {
     for (const reservation of reservations) {
       const prefix = `running PreBind plugin "${reservation.plugin}": `;
       for (const write of reservation.writes) {
-        if (core.rowOf(tag) < 0) return null;
+        if (core.pods.rowOf(tag) < 0) return null;
         const message = await this.#write(write);
         if (message !== '') return prefix + message;
       }
@@ -73,14 +73,14 @@ export class PreBinder {
       const waited = await this.#wait(tag, reservation);
       if (waited !== '') return waited === null ? null : prefix + waited;
     }
-    return core.rowOf(tag) < 0 ? null : '';
+    return core.pods.rowOf(tag) < 0 ? null : '';
   }
 
   async #wait(tag: number, reservation: Reservation): Promise<string | null> {
     const { core, client } = this.#options;
     const endMs = client.timers.nowMs() + reservation.timeoutMs;
     for (let looks = 0; ; looks++) {
-      if (core.rowOf(tag) < 0 || this.#isStopped) return null;
+      if (core.pods.rowOf(tag) < 0 || this.#isStopped) return null;
       const nowMs = client.timers.nowMs();
       const ready = reservation.isReady(core.objects, nowMs);
       if (ready === true) return '';

@@ -64,6 +64,9 @@ export interface Profile {
   /** Plugins of users that are on. */
   readonly own: readonly UserPlugin[];
   readonly preFilter: readonly Plugin[];
+  /** Plugins that upstream runs before filters and before scores, too: metrics tell of these. */
+  readonly prepares: ReadonlySet<string>;
+  readonly preparesScore: ReadonlySet<string>;
   readonly filter: readonly Plugin[];
   readonly postFilter: readonly Plugin[];
   readonly preScore: readonly Plugin[];
@@ -154,6 +157,8 @@ export function createProfile(
     hasOwnGates: points.preEnqueue.some(({ name }) => PLUGIN_POINTS[name] === undefined),
     // Filters that upstream does not prepare have their preparation here all the same.
     preFilter: at(...points.preFilter, ...points.filter),
+    prepares: names(points.preFilter),
+    preparesScore: names(points.preScore),
     filter: at(...points.filter),
     postFilter: at(...points.postFilter),
     preScore: at(...points.preScore, ...points.score),

@@ -151,6 +151,7 @@ class SchedulerProgram {
     this.#caller = new ExtenderCaller(extenders);
     this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
     this.#core.placement.meter = this.#metrics.plugins;
+    this.#core.bell.meter = this.#metrics.plugins;
     if (options.gates !== undefined) this.#metrics.gates = options.gates;
     const { eventsPerSecondMax } = options;
     this.#events = new EventWriter({ client, host: hostname(), eventsPerSecondMax });
@@ -193,6 +194,7 @@ class SchedulerProgram {
       core: this.#core,
       keepsNodes: extenders.some(({ nodeCacheCapable: isShort }) => isShort !== true),
       nowMs,
+      meter: this.#metrics.plugins,
       onChange: () => this.#loop.wake(),
       onPodGone: (id, undone) => {
         writer.forget(id);

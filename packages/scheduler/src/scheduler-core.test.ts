@@ -112,7 +112,7 @@ test('a binding that was not taken gives the room back and is tried after a paus
   const id = bench.pod('a');
   assert.deepEqual(bench.run(100), ['a -> n']);
   assert.equal(bench.core.assumed, 1);
-  bench.core.bindFailed(bench.core.tagOf(id), 150);
+  bench.core.bindFailed(bench.core.pods.tagOf(id), 150);
   assert.equal(bench.core.assumed, 0);
   assert.equal(bench.core.pods.placed, 0);
   assert.deepEqual(bench.run(1999), []);
@@ -127,7 +127,7 @@ test('pauses double with each failure up to ten seconds', () => {
   const pauses: number[] = [];
   for (let failures = 0; failures < 6; failures++) {
     const failedMs = bench.nowMs;
-    bench.core.bindFailed(bench.core.tagOf(id), failedMs);
+    bench.core.bindFailed(bench.core.pods.tagOf(id), failedMs);
     let nowMs = failedMs;
     while (bench.run(nowMs).length === 0) nowMs += 500;
     pauses.push((nowMs - failedMs) / 1000);
@@ -155,7 +155,7 @@ test('an answer to a binding of a pod that is gone touches nobody else', () => {
   bench.node('n', '5');
   const id = bench.pod('a');
   bench.run(0);
-  const tag = bench.core.tagOf(id);
+  const tag = bench.core.pods.tagOf(id);
   bench.core.podGone(id, 1);
   bench.keys.set(id, 'default/b');
   bench.see(id, podObject('b', '1', {}), true);
@@ -269,7 +269,7 @@ function storm(seed: number): void {
       bench.core.podGone(id, bench.nowMs);
     } else if (roll < 0.85 && alive.length > 0) {
       const id = alive[random.below(alive.length)] ?? 0;
-      bench.core.bindFailed(bench.core.tagOf(id), bench.nowMs);
+      bench.core.bindFailed(bench.core.pods.tagOf(id), bench.nowMs);
     }
     bench.run(bench.nowMs);
   }
@@ -441,10 +441,10 @@ test('a pod that took the place of another while nobody looked is a pod of its o
   };
   seen('1');
   assert.deepEqual(bench.run(0), ['web-0 -> n']);
-  const tag = bench.core.tagOf(id);
+  const tag = bench.core.pods.tagOf(id);
   // The first is being bound.
   seen('2');
-  assert.equal(bench.core.rowOf(tag), -1);
+  assert.equal(bench.core.pods.rowOf(tag), -1);
   assert.equal(bench.core.assumed, 0);
   assert.deepEqual(bench.run(100), ['web-0 -> n']);
   seen('2', { nodeName: 'n' });

@@ -57,9 +57,8 @@ type Task = Asking<readonly Attempt[]>;
 const GONE = -2;
 const NO_REASON = { code: 'error', reasons: ['no reason is known'], plugin: '' } as const;
 
-/** Steps of a pod's generation fit into this many bits of a tag. */
-const GENERATIONS = 2 ** 16;
-const ROWS: number = 2 ** 32;
+/** What an update of a pod that loses its last gate is called besides. */
+const UNGATED = 'PodSchedulingGatesEliminated';
 
 export class SchedulerCore {
   readonly nodes: NodeTable;
@@ -73,6 +72,8 @@ export class SchedulerCore {
   readonly reservations: Reservations;
   readonly extenders: readonly Extender[];
   readonly gatekeeper: Gatekeeper;
+  /** What was told of last, as upstream's metrics call it. */
+  lastEvent = '';
   /** What extenders have to be asked before the decision under way goes on (`answer`). */
   question: Question | null = null;
   #task: Task | null = null;
@@ -86,7 +87,7 @@ export class SchedulerCore {
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #occupancy: Occupancy;
-  readonly #bell: Bell;
+  readonly bell: Bell;
   readonly #claimStatuses = new Map<number, ClaimStatuses>();
 
   constructor(options: CoreOptions) {
@@ -134,7 +135,7 @@ export class SchedulerCore {
     const { nodes, pods, identities, placement, queue, objects, nominator } = this;
     this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
     const view = this.#view;
-    this.#bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
+    this.bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
   }
 
@@ -148,22 +149,24 @@ export class SchedulerCore {
     const { nodes } = this;
     const known = nodes.find(object.metadata.name);
     const isNew = known < 0 || !nodes.isPresent(known);
-    const isHeard = !isNew && this.#bell.isHeard('nodeChanged');
+    this.lastEvent = isNew ? 'NodeAdd' : 'NodeUpdate';
+    const isHeard = !isNew && this.bell.isHeard('nodeChanged');
     const before = isHeard ? this.#view.bareNodeAt(known) : null;
     const { version } = nodes;
     const node = nodes.set(factsOf(object));
     // A heartbeat is no news.
     if (nodes.version === version) return;
-    if (isNew) this.#bell.nodeAdded(node, nowMs);
-    else this.#bell.nodeChanged(node, before, nowMs);
+    if (isNew) this.bell.nodeAdded(node, nowMs);
+    else this.bell.nodeChanged(node, before, nowMs);
   }
 
   nodeGone(name: string, nowMs: number): void {
     const id = this.nodes.find(name);
+    this.lastEvent = 'NodeDelete';
     if (id < 0 || !this.nodes.isPresent(id)) return;
     const node = this.#view.bareNodeAt(id);
     this.nodes.remove(id);
-    this.#bell.ring({ event: 'nodeRemoved', node }, 'NodeDelete', nowMs);
+    this.bell.ring({ event: 'nodeRemoved', node }, 'NodeDelete', nowMs);
   }
 
   /** An object of a small kind that plugins ask for. */
@@ -172,9 +175,10 @@ export class SchedulerCore {
     const before = this.objects.object(kind, key);
     this.objects.set(kind, object);
     const event = `${eventName(kind)}${before === undefined ? 'Add' : 'Update'}`;
+    this.lastEvent = event;
     if (kind === 'ResourceClaim') this.#claimSeen(key, before, object, event, nowMs);
     else if (kind === 'PodGroup') this.#groupGrew(key, event, nowMs);
-    else this.#bell.objectSeen({ event: 'object', kind, before, after: object }, event, nowMs);
+    else this.bell.objectSeen({ event: 'object', kind, before, after: object }, event, nowMs);
   }
 
   /** The API server took an object that we wrote; the watch will show it later. */
@@ -186,7 +190,8 @@ export class SchedulerCore {
   objectGone(kind: string, key: string, nowMs: number): void {
     const before = this.objects.object(kind, key);
     this.objects.delete(kind, key);
-    this.#bell.objectSeen({ event: 'object', kind, before }, `${eventName(kind)}Delete`, nowMs);
+    this.lastEvent = `${eventName(kind)}Delete`;
+    this.bell.objectSeen({ event: 'object', kind, before }, this.lastEvent, nowMs);
   }
 
   /** A pod is new or has changed; `bytes` is its JSON. False if it cannot be read. */
@@ -234,9 +239,10 @@ export class SchedulerCore {
   }
 
   podGone(id: number, nowMs: number): readonly ObjectWrite[] {
-    const undone = this.reservations.giveBack(this.tagOf(id));
+    const undone = this.reservations.giveBack(this.pods.tagOf(id));
     const podClass = this.pods.podClass.get(id);
     const wasPlaced = this.#occupancy.isPlaced(id);
+    this.lastEvent = wasPlaced ? 'AssignedPodDelete' : 'UnschedulablePodDelete';
     if (wasPlaced) this.#leave(id, nowMs);
     else this.#drop(id, nowMs);
     if (!wasPlaced && this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
@@ -301,14 +307,14 @@ export class SchedulerCore {
       return null;
     }
     this.#task = null;
-    this.#decided = step.value.map((attempt) => ({ tag: this.tagOf(attempt.id), attempt }));
+    this.#decided = step.value.map((attempt) => ({ tag: this.pods.tagOf(attempt.id), attempt }));
     return this.#nextDecided();
   }
 
   /** Between two of a gang's pods some time may pass, and pods may go. */
   #nextDecided(): Attempt | null {
     const next = this.#decided.find(({ tag, attempt: { id, kind } }) => {
-      if (this.rowOf(tag) < 0) return false;
+      if (this.pods.rowOf(tag) < 0) return false;
       const isAssumed = this.pods.place.get(id) === PLACE.assumed;
       return kind === 'failed' ? !this.#occupancy.isPlaced(id) : isAssumed;
     });
@@ -319,12 +325,12 @@ export class SchedulerCore {
   /** The node for a pod while extenders think: pods go in the meantime, and nodes do. */
   *#ask(id: number): Asking<number> {
     if (!this.placement.asks(id)) return this.placement.decide(id);
-    const tag = this.tagOf(id);
+    const tag = this.pods.tagOf(id);
     this.pods.place.set(id, PLACE.asked);
     const { changes } = this.queue;
     const node = yield* this.placement.decideAsking(id);
     if (this.queue.changes !== changes) this.#missesEvents = true;
-    if (this.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return GONE;
+    if (this.pods.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return GONE;
     this.pods.place.set(id, PLACE.none);
     const isGone = node < 0 ? this.placement.failure === null : !this.nodes.isPresent(node);
     if (!isGone) return node;
@@ -359,10 +365,10 @@ export class SchedulerCore {
       reservations: () => placement.reservations,
       assume: (id, node, reservations) => {
         this.#assume(id, node, nowMs);
-        this.reservations.take(this.tagOf(id), reservations);
+        this.reservations.take(this.pods.tagOf(id), reservations);
       },
       release: (id) => {
-        this.reservations.giveBack(this.tagOf(id));
+        this.reservations.giveBack(this.pods.tagOf(id));
         this.#occupancy.leave(id);
       },
       nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
@@ -396,7 +402,7 @@ export class SchedulerCore {
     if (node >= 0) {
       const { reservations } = this.placement;
       this.#assume(id, node, nowMs);
-      this.reservations.take(this.tagOf(id), reservations);
+      this.reservations.take(this.pods.tagOf(id), reservations);
       return { kind: 'bind', id, node, reservations };
     }
     const { failure } = this.placement;
@@ -404,22 +410,10 @@ export class SchedulerCore {
     return { kind: 'failed', id, failure, displaced: this.#reject(id, failure, nowMs) };
   }
 
-  /** A number that names this pod even when its row goes to another one. */
-  tagOf(id: number): number {
-    return (this.pods.generation.get(id) % GENERATIONS) * ROWS + id;
-  }
-
-  /** The row of a tag, or -1 if that pod is gone. */
-  rowOf(tag: number): number {
-    const id = tag % ROWS;
-    const generation = Math.floor(tag / ROWS);
-    return this.pods.generation.get(id) % GENERATIONS === generation ? id : -1;
-  }
-
   /** The API server did not take a binding: the pod gives its node back and is tried later. */
   bindFailed(tag: number, nowMs: number): readonly ObjectWrite[] {
     const undone = this.reservations.giveBack(tag);
-    const id = this.rowOf(tag);
+    const id = this.pods.rowOf(tag);
     if (id < 0 || this.pods.place.get(id) !== PLACE.assumed) return undone;
     this.#leave(id, nowMs);
     this.queue.fail(id, nowMs);
@@ -439,6 +433,7 @@ export class SchedulerCore {
   /** The row of its node is held, and is let go. */
   #assigned(id: number, facts: PodFacts, nowMs: number): void {
     const { pods } = this;
+    this.lastEvent = pods.place.get(id) === PLACE.bound ? 'AssignedPodUpdate' : 'AssignedPodAdd';
     const isSame = pods.node.get(id) === facts.node && pods.usage.get(id) === facts.usage;
     if (isSame) {
       this.#occupancy.confirm(id);
@@ -452,16 +447,18 @@ export class SchedulerCore {
     this.#setIdentity(id, facts);
     this.#occupancy.enter(id, node, usage, PLACE.bound);
     this.nodes.letGo(node);
-    this.#bell.podAdded(id, nowMs);
+    this.bell.podAdded(id, nowMs);
   }
 
   #pending(id: number, facts: PodFacts, isNew: boolean, nowMs: number): void {
     const { pods, queue } = this;
+    this.lastEvent = isNew ? 'UnschedulablePodAdd' : 'UnschedulablePodUpdate';
     this.nodes.usages.release(facts.usage);
     // A version from before our binding; what the binding made of the pod will come.
     if (pods.place.get(id) === PLACE.assumed) return this.#replaceIdentity(id, facts, nowMs);
     const [classBefore, labelsBefore] = [pods.podClass.get(id), pods.labels.get(id)];
     const { nominated } = facts;
+    const wasGated = this.#classOf(id).isGated;
     this.#setIdentity(id, facts);
     const isOther = classBefore !== pods.podClass.get(id);
     const isChanged = isOther || labelsBefore !== pods.labels.get(id);
@@ -476,7 +473,8 @@ export class SchedulerCore {
     if (this.gatekeeper.isHeldBack(id, podClass)) {
       if (place !== PLACE.gated) queue.addGated(id);
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {
-      queue.add(id, isNew ? 'UnschedulablePodAdd' : 'UnschedulablePodUpdate', nowMs);
+      const ungated = wasGated && !isNew ? UNGATED : '';
+      queue.add(id, `${this.lastEvent}${ungated}`, nowMs);
     } else if (isChanged) {
       const waits = place === PLACE.unschedulable;
       // Most plugins do not look at the pod's own labels.
@@ -507,7 +505,7 @@ export class SchedulerCore {
     const isFreed =
       before?.status?.allocation !== undefined && after.status?.allocation === undefined;
     const change = { event: 'object', kind: 'ResourceClaim', before, after } as const;
-    if (isFreed) this.#bell.ring(change, event, nowMs);
+    if (isFreed) this.bell.ring(change, event, nowMs);
   }
 
   /** Pods that wait for company, and those that had too little of it, may be tried. */
@@ -531,7 +529,7 @@ export class SchedulerCore {
     this.nominator.delete(id);
     this.#occupancy.enter(id, node, usage, PLACE.assumed);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
-    this.#bell.podAdded(id, nowMs);
+    this.bell.podAdded(id, nowMs);
   }
 
   #reject(id: number, failure: Failure, nowMs: number): readonly number[] {
@@ -553,8 +551,8 @@ export class SchedulerCore {
 
   /** A pod gives its node back, and somebody may be waiting for that. */
   #leave(id: number, nowMs: number): void {
-    const pod = this.#bell.isHeard('podRemoved') ? this.#view.podAt(id) : null;
-    this.#bell.podRemoved(pod, this.#occupancy.leave(id), nowMs);
+    const pod = this.bell.isHeard('podRemoved') ? this.#view.podAt(id) : null;
+    this.bell.podRemoved(pod, this.#occupancy.leave(id), nowMs);
   }
 
   /** A pod waits no more for the node that was to be freed for it. */
@@ -563,7 +561,7 @@ export class SchedulerCore {
     if (node === '') return;
     const pod = this.#view.podAt(id);
     this.nominator.delete(id);
-    this.#bell.nominationEnded(pod, node, nowMs);
+    this.bell.nominationEnded(pod, node, nowMs);
   }
 
   /** A pod that wants a node no more, or not from us. */
@@ -584,9 +582,9 @@ export class SchedulerCore {
       pods.namespace.get(id) === facts.namespace;
     if (isSame) return this.#setIdentity(id, facts);
     // A binding brings labels of the node: that is every pod, and mostly nobody waits for it.
-    const before = this.#bell.isHeard('podChanged') ? this.#view.podAt(id) : null;
+    const before = this.bell.isHeard('podChanged') ? this.#view.podAt(id) : null;
     this.#occupancy.rename(id, facts, () => this.#setIdentity(id, facts));
-    this.#bell.podChanged(id, before, nowMs);
+    this.bell.podChanged(id, before, nowMs);
   }
 
   #setIdentity(id: number, facts: PodFacts | null): void {

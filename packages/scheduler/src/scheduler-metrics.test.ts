@@ -14,6 +14,8 @@ const BUCKETS: readonly (readonly [family: string, first: number, last: number, 
     ['scheduler_preemption_victims', 1, 64, 7],
     ['scheduler_framework_extension_point_duration_seconds', 0.0001, 0.2048, 12],
     ['scheduler_plugin_execution_duration_seconds', 0.00001, 0.0221684, 20],
+    ['scheduler_queueing_hint_execution_duration_seconds', 0.00001, 0.0221684, 20],
+    ['scheduler_event_handling_duration_seconds', 0.0001, 0.2048, 12],
   ];
 
 function bench(): { core: SchedulerCore; metrics: SchedulerMetrics } {
@@ -31,6 +33,8 @@ test('histograms have the buckets of upstream', () => {
   metrics.preempted(2);
   metrics.plugins.recordPoint('Filter', 'Success', 'default-scheduler', 0.001);
   metrics.plugins.pluginEnded('NodeAffinity', 'Filter', 'Success', 0);
+  metrics.plugins.hinted('NodeAffinity', 'NodeAdd', true, 0);
+  metrics.plugins.handled('NodeAdd', 0);
   const text = metrics.text(core);
   for (const [family, first, last, count] of BUCKETS) {
     const edges = [...text.matchAll(new RegExp(`^${family}_bucket\\{.*le="([^"]+)"`, 'gm'))]
@@ -100,12 +104,32 @@ test('events are named as upstream names them', () => {
   spec.volumes.push({ name: 'v', persistentVolumeClaim: { claimName: 'c' } });
   const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
   const claim = { metadata: { name: 'c', namespace: 'a' }, spec: { storageClassName: 's' } };
+  core.bell.meter = metrics.plugins;
   core.objectSeen('PersistentVolumeClaim', claim, 0);
   core.podSeen(0, true, bytes, 0, bytes.length, 0);
   core.attempt(0);
   core.objectSeen('StorageClass', { metadata: { name: 's' } }, 60_000);
   const want =
     'scheduler_queue_incoming_pods_total{queue="active",event="storage.k8s.io/StorageClassAdd"} 1';
+  assert(metrics.text(core).includes(want), metrics.text(core));
+  const hint = 'plugin="VolumeBinding",event="storage.k8s.io/StorageClassAdd",hint="Queue"';
+  const hints = `scheduler_queueing_hint_execution_duration_seconds_count{${hint}} 1\n`;
+  assert(metrics.text(core).includes(hints), metrics.text(core));
+  assert.equal(core.lastEvent, 'storage.k8s.io/StorageClassAdd');
+});
+
+test('a pod that loses its last gate comes by an event of its own', () => {
+  const { core, metrics } = bench();
+  const see = (isNew: boolean, schedulingGates: readonly object[]): void => {
+    const spec = { schedulerName: 'default-scheduler', schedulingGates };
+    const bytes = Buffer.from(JSON.stringify({ metadata: { name: '0', namespace: 'a' }, spec }));
+    core.podSeen(0, isNew, bytes, 0, bytes.length, 0);
+  };
+  see(true, [{ name: 'x/y' }]);
+  assert.equal(core.lastEvent, 'UnschedulablePodAdd');
+  see(false, []);
+  const event = 'UnschedulablePodUpdatePodSchedulingGatesEliminated';
+  const want = `scheduler_queue_incoming_pods_total{queue="active",event="${event}"} 1\n`;
   assert(metrics.text(core).includes(want), metrics.text(core));
 });
 
@@ -152,6 +176,11 @@ test('plugins of full evaluations are counted and timed as upstream counts them'
   // One node was too small before.
   assert.equal(count('VolumeRestrictions', 'Filter'), 2);
   assert.equal(count('NodePorts', 'PreFilter'), 0);
+  // These have nothing to prepare.
+  assert.equal(count('NodeName', 'PreFilter'), 0);
+  assert.equal(count('NodeName', 'Filter'), 3);
+  assert.equal(count('ImageLocality', 'PreScore'), 0);
+  assert.equal(count('ImageLocality', 'Score'), 2);
   assert.equal(count('NodeResourcesFit', 'Score'), 2);
   for (const point of ['PreFilter', 'Filter', 'PreScore', 'Score']) {
     const labels = `extension_point="${point}",status="Success",profile="default-scheduler"`;

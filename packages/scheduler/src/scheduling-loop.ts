@@ -115,7 +115,7 @@ export class SchedulingLoop {
       metrics.decided(seconds);
       if (attempt.reservations.length === 0) return writer.bind(attempt.id, startedMs);
       writer.delay(attempt.id, startedMs);
-      return preBinder.start(core.tagOf(attempt.id), attempt.reservations);
+      return preBinder.start(core.pods.tagOf(attempt.id), attempt.reservations);
     }
     const { id, failure, displaced } = attempt;
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(id));

@@ -158,7 +158,7 @@ test('two pods do not get one volume', () => {
   assert(second?.kind === 'failed');
   assert.match(second.failure.message, /2 node\(s\) didn't find available persistent volumes/);
   // The first pod does not get its node after all: the volume is free again.
-  core.bindFailed(core.tagOf(0), 1);
+  core.bindFailed(core.pods.tagOf(0), 1);
   see(core, 2, 'e');
   assert.equal(core.attempt(2)?.kind, 'bind');
 });

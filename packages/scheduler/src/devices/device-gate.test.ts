@@ -118,7 +118,7 @@ class Pair {
     assert(this.core.podSeen(id, true, bytes, 0, bytes.length, this.nowMs));
     for (let attempt = this.attempt(); attempt !== null; attempt = this.attempt()) {
       if (attempt.id === id) this.#compare(attempt, { kind: 'Pod', metadata, spec });
-      else if (attempt.kind === 'bind') this.core.bindFailed(this.core.tagOf(attempt.id), 0);
+      else if (attempt.kind === 'bind') this.core.bindFailed(this.core.pods.tagOf(attempt.id), 0);
       if (attempt.kind === 'failed') this.core.podGone(attempt.id, this.nowMs);
     }
   }
