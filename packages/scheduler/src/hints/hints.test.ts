@@ -127,6 +127,56 @@ test('a pod above the limit of volumes is tried when a volume is detached', () =
   assert.deepEqual(watch.tried(), ['p -> n']);
 });
 
+test('a pod above the limit of volumes is tried when the limit is lifted', () => {
+  for (const lift of ['no count', 'no driver', 'gone']) {
+    const watch = new Watch();
+    watch.node('n');
+    const drivers = (count: object): object[] => [{ name: 'd', nodeID: 'n', ...count }];
+    const see = (spec: object): void => watch.object('CSINode', { metadata: { name: 'n' }, spec });
+    see({ drivers: drivers({ allocatable: { count: 0 } }) });
+    const csi = { driver: 'd', volumeHandle: 'v' };
+    watch.object('PersistentVolume', { metadata: { name: 'v' }, spec: { csi } });
+    const annotations = { 'pv.kubernetes.io/bind-completed': 'yes' };
+    const metadata = { name: 'mine', namespace: 'default', annotations };
+    watch.object('PersistentVolumeClaim', { metadata, spec: { volumeName: 'v' } });
+    watch.pod('p', 'a', claim('mine'));
+    assert.deepEqual(watch.tried(), ['p']);
+    if (lift === 'gone') watch.core.objectGone('CSINode', 'n', 0);
+    else see({ drivers: lift === 'no driver' ? [] : drivers({}) });
+    assert.deepEqual(watch.tried(), ['p -> n'], lift);
+  }
+});
+
+test('a pod that found no space is tried when its driver is asked for none any more', () => {
+  const watch = new Watch();
+  watch.node('n');
+  watch.object('StorageClass', {
+    metadata: { name: 's' },
+    provisioner: 'd',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  });
+  watch.object('CSIDriver', { metadata: { name: 'd' }, spec: { storageCapacity: true } });
+  const metadata = { name: 'mine', namespace: 'default' };
+  watch.object('PersistentVolumeClaim', { metadata, spec: { storageClassName: 's' } });
+  watch.pod('p', 'a', claim('mine'));
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.core.objectGone('CSIDriver', 'd', 0);
+  assert.deepEqual(watch.tried(), ['p -> n']);
+});
+
+test('a pod that terms of others keep away is tried when a node leaves their domain', () => {
+  const watch = new Watch();
+  watch.node('n', { [ZONE]: 'z', rack: 'r' });
+  watch.node('m', { [ZONE]: 'z', rack: 'r' });
+  const term = { topologyKey: 'rack', labelSelector: { matchLabels: { app: 'b' } } };
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+  watch.pod('old', 'a', { nodeName: 'n', affinity: { podAntiAffinity } });
+  watch.pod('p', 'b', near('a'));
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.node('m', { [ZONE]: 'z', rack: 'other' });
+  assert.deepEqual(watch.tried(), ['p -> m']);
+});
+
 test('a pod that made way for one that waits for a node is tried when that one is gone', () => {
   const watch = new Watch();
   watch.node('n');

@@ -6,7 +6,7 @@ import type { KubeObject } from '../objects.ts';
 import { namespaceOf } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { CapacityObject, CsiDriverObject } from '../plugins/volume-binding.ts';
-import type { CsiNodeObject } from '../plugins/node-volume-limits.ts';
+import { limitsOf, type CsiNodeObject } from '../plugins/node-volume-limits.ts';
 import { topologyLabelsOf } from '../plugins/volume-zone.ts';
 import { bytesOf, claimNameOf, volumesOf, type StorageClassObject } from '../volumes.ts';
 import type { Hints, ObjectChange } from './hints.ts';
@@ -20,9 +20,14 @@ type Change<T extends KubeObject> = ObjectChange & {
 type KindHint = { of(pod: PodInfo, change: ObjectChange): boolean }['of'];
 
 /** What gives something back when it goes. */
-const FREED = new Set(['VolumeAttachment', 'ResourceClaim']);
+const FREED = new Set([
+  ...['VolumeAttachment', 'ResourceClaim', 'ResourceSlice'],
+  // Without one there is no limit, or nobody is asked for space.
+  ...['CSINode', 'CSIDriver'],
+]);
 const MIGRATED_PLUGINS = 'storage.alpha.kubernetes.io/migrated-plugins';
 
+const ALWAYS: KindHint = () => true;
 const isNew: KindHint = (_pod, { before }) => before === undefined;
 const isThere: KindHint = (_pod, { after }) => after !== undefined;
 
@@ -50,14 +55,13 @@ function isMigratedOtherwise(_pod: PodInfo, { before, after }: ObjectChange): bo
   return before === undefined || of(before) !== of(after);
 }
 
+/** A limit has risen, or is gone. */
 function hasMoreAttachments(_pod: PodInfo, { before, after }: Change<CsiNodeObject>): boolean {
   if (before === undefined) return true;
-  const had = new Map(
-    (before.spec?.drivers ?? []).map(({ name, allocatable }) => [name, allocatable?.count ?? 0]),
-  );
-  return (after?.spec?.drivers ?? []).some(
-    ({ name, allocatable }) => (allocatable?.count ?? 0) > (had.get(name) ?? 0),
-  );
+  const has = limitsOf(after);
+  return limitsOf(before)
+    .entries()
+    .some(([name, count]) => (has.get(name) ?? Infinity) > count);
 }
 
 function asksNoMore(_pod: PodInfo, { before, after }: Change<CsiDriverObject>): boolean {
@@ -141,6 +145,6 @@ function standsForMore(pod: PodInfo, { before, after }: Change<DeviceClassObject
 export const DEVICE_HINTS: Readonly<Record<string, Hints>> = {
   NodeResourcesFit: { object: byKind({ DeviceClass: standsForMore }) },
   DynamicResources: {
-    object: byKind({ ResourceClaim: () => true, DeviceClass: isThere, ResourceSlice: isThere }),
+    object: byKind({ ResourceClaim: ALWAYS, DeviceClass: isThere, ResourceSlice: ALWAYS }),
   },
 };

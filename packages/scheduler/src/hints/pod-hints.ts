@@ -57,11 +57,6 @@ function isDomainFor(pod: PodInfo, node: NodeInfo): boolean {
   return isSpreadOtherwise(pod, (rules) => hasKeys(rules, node));
 }
 
-/** Whether a node is in another domain of one of the terms. */
-function movesDomain(terms: readonly PodTerm[], before: NodeInfo, after: NodeInfo): boolean {
-  return terms.some(({ topologyKey }) => before.labels[topologyKey] !== after.labels[topologyKey]);
-}
-
 export const POD_HINTS: Readonly<Record<string, Hints>> = {
   // What its pods lack together is not known of each: any room may do.
   [GANG_SCHEDULING]: { nodeAdded: ALWAYS, nodeChanged: ALWAYS, podRemoved: ALWAYS },
@@ -104,13 +99,8 @@ export const POD_HINTS: Readonly<Record<string, Hints>> = {
   },
   InterPodAffinity: {
     nodeAdded: ALWAYS,
-    nodeChanged(pod, before, after) {
-      const terms = [...pod.requiredAffinity, ...pod.requiredAntiAffinity];
-      // The terms of others may be about any label.
-      return terms.length === 0
-        ? !isDeepStrictEqual(before.labels, after.labels)
-        : movesDomain(terms, before, after);
-    },
+    // Terms of others may be about any label.
+    nodeChanged: (_pod, before, after) => !isDeepStrictEqual(before.labels, after.labels),
     podAdded: isWanted,
     podRemoved: (pod, other, context) =>
       isShunned(pod, other, context) || isShunned(other, pod, context),
