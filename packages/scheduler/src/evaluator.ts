@@ -150,8 +150,7 @@ export class Evaluator {
       if (verdict === null) {
         const left = yield* rounds.filter([nominated], verdicts);
         if (typeof left !== 'string' && left.length > 0) return left;
-      } else if (verdict.code === 'error') return verdict;
-      else verdicts.set(nominated.name, verdict);
+      } else if (verdict.code !== 'error') verdicts.set(nominated.name, verdict);
     }
     const feasible = this.#scan(cycle, names, verdicts);
     if (!Array.isArray(feasible)) return feasible;
@@ -224,7 +223,7 @@ interface Aftermath {
 
 function errorOf(verdict: Verdict): Aftermath {
   const text = verdict.reasons.join(', ');
-  return { text, nomination: null, clearsNomination: false, isError: true, writes: [] };
+  return { text, nomination: null, clearsNomination: true, isError: true, writes: [] };
 }
 
 /** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
@@ -240,8 +239,10 @@ function* postFilter(failure: FailedCycle, rounds: ExtenderRounds): Asking<After
 function* runPostFilters(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
   const texts: string[] = [];
   const writes: ObjectWrite[] = [];
-  let clearsNomination = false;
-  for (const plugin of failure.cycle.profile.postFilter) {
+  const { postFilter: plugins } = failure.cycle.profile;
+  // Nobody to say whether the pod may go on waiting for its node.
+  let clearsNomination = plugins.length === 0;
+  for (const plugin of plugins) {
     const answer = plugin.postFilter?.(failure);
     if (answer === undefined) continue;
     const outcome = answer.kind === 'candidates' ? yield* nominate(answer, rounds) : answer;
@@ -282,7 +283,7 @@ function noNodes(): Decision {
     message,
     reasons: new Map([[message, -1]]),
     nomination: null,
-    clearsNomination: false,
+    clearsNomination: true,
     isError: false,
     rejecters: new Set(),
     verdicts: new Map(),

@@ -109,7 +109,13 @@ class ScenarioRun {
     const name = pod.pod.spec.schedulerName ?? DEFAULT_SCHEDULER_NAME;
     const profile = this.#profiles.get(name);
     if (profile === undefined) throw new Error(`pod ${pod.key}: no profile is named ${name}`);
-    const waiting = [...this.#cluster.pods].filter(({ nodeName }) => nodeName === '');
+    // Who is held back takes no room anywhere.
+    const waiting = [...this.#cluster.pods].filter(
+      (other) =>
+        other.nodeName === '' &&
+        other.pod.status?.nominatedNodeName !== undefined &&
+        Evaluator.gateOf(other, this.#cluster, profile) === null,
+    );
     if (Evaluator.gateOf(pod, this.#cluster, profile) !== null) return { kind: 'gated' };
     return this.#evaluator.decide(pod, this.#cluster, profile, {
       on: (node) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),

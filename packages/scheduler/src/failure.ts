@@ -95,13 +95,15 @@ export function failureOf(
 ): Failure {
   // What a gate said goes for this pod, not for its class; so does what it evicts.
   const isIndexed = gates.size === 0 && preemption.kind === 'nobody';
-  const clearsNomination = preemption.kind === 'rejected' && preemption.clearsNomination;
+  const clearsNomination =
+    profile.postFilter.length === 0 ||
+    (preemption.kind === 'rejected' && preemption.clearsNomination);
   const nomination = preemption.kind === 'nominated' ? preemption : null;
   const isOfNodes = gates.size === 0;
   const base = { isError: false, clearsNomination, isIndexed, isOfNodes, nomination };
   if (nodeCount === 0) {
     const message = 'no nodes available to schedule pods';
-    return { ...base, message, rejecters: new Set() };
+    return { ...base, clearsNomination: true, message, rejecters: new Set() };
   }
   const reasons = new Map<string, number>();
   const rejecters = new Set<string>();
@@ -132,7 +134,7 @@ export function refusalOf({ code, reasons, plugin }: Verdict): Failure {
     message: isError ? reasons.join(', ') : fitErrorText(1, counts),
     rejecters: isError ? new Set() : new Set([plugin]),
     isError,
-    clearsNomination: false,
+    clearsNomination: true,
     isIndexed: false,
     nomination: null,
   };

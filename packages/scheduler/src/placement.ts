@@ -524,12 +524,12 @@ export class Placement {
       this.#rivals.prepare();
       preemption = this.#evictions.find(id, own, () => this.#rulesOf(podClass, fast));
     }
-    const { count } = this.#options.nodes;
-    const failure = failureOf(podClass, rules, objections, profile, count, preemption);
-    const isAlone = this.#options.nominator.nodeOf(id) === '' && !task.hasRivals;
-    if (isAlone) this.failure = failure;
+    const { nodes, nominator } = this.#options;
+    const failure = failureOf(podClass, rules, objections, profile, nodes.count, preemption);
+    const clearsNomination = mayEvict || failure.clearsNomination;
+    if (nominator.nodeOf(id) === '' && !task.hasRivals) this.failure = failure;
     else if (preemption !== NOBODY_TO_EVICT) this.failure = { ...failure, isIndexed: false };
-    else this.failure = { ...failure, isIndexed: false, clearsNomination: mayEvict };
+    else this.failure = { ...failure, isIndexed: false, clearsNomination };
     return -1;
   }
 

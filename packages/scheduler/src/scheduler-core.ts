@@ -57,9 +57,6 @@ type Task = Asking<readonly Attempt[]>;
 const GONE = -2;
 const NO_REASON = { code: 'error', reasons: ['no reason is known'], plugin: '' } as const;
 
-/** What an update of a pod that loses its last gate is called besides. */
-const UNGATED = 'PodSchedulingGatesEliminated';
-
 export class SchedulerCore {
   readonly nodes: NodeTable;
   readonly pods: PodTable;
@@ -466,14 +463,17 @@ export class SchedulerCore {
     if (!this.profiles.has(podClass.schedulerName) || pods.isTerminating.get(id) !== 0) {
       return this.#drop(id, nowMs);
     }
-    if (this.nominator.tell(id, nominated) === 'withdrawn') this.#unnominate(id, nowMs);
+    const isHeldBack = this.gatekeeper.isHeldBack(id, podClass);
+    // Who is held back from the start takes no room anywhere.
+    const tells = !isNew || !isHeldBack;
+    if (tells && this.nominator.tell(id, nominated) === 'withdrawn') this.#unnominate(id, nowMs);
     const place = pods.place.get(id);
     // The decision under way will see to it, with the pod as it is now.
     if (place === PLACE.asked) return;
-    if (this.gatekeeper.isHeldBack(id, podClass)) {
+    if (isHeldBack) {
       if (place !== PLACE.gated) queue.addGated(id);
     } else if (isNew || place === PLACE.none || place === PLACE.gated) {
-      const ungated = wasGated && !isNew ? UNGATED : '';
+      const ungated = wasGated && !isNew ? 'PodSchedulingGatesEliminated' : '';
       queue.add(id, `${this.lastEvent}${ungated}`, nowMs);
     } else if (isChanged) {
       const waits = place === PLACE.unschedulable;

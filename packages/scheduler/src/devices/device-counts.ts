@@ -22,15 +22,17 @@ const NONE: DeviceCount = { capacity: 0, taken: 0 };
 /** All devices, and what of them is taken. */
 export function devicesOf(snapshot: Snapshot): KnownDevices {
   if (snapshot.devices !== undefined) return snapshot.devices;
-  const slices = [...(snapshot.objects('ResourceSlice') as Iterable<ResourceSliceObject>)];
+  const slices = new SliceIndex();
+  for (const { metadata, spec } of snapshot.objects(
+    'ResourceSlice',
+  ) as Iterable<ResourceSliceObject>) {
+    slices.set(metadata.name, spec);
+  }
   const claims = [
     ...(snapshot.objects('ResourceClaim') as Iterable<ResourceClaimObject>),
     ...(snapshot.objects(ALLOCATING_CLAIM) as Iterable<ResourceClaimObject>),
   ];
-  return {
-    slices: new SliceIndex(slices.flatMap(({ spec }) => spec ?? [])),
-    allocated: allocatedBy(claims),
-  };
+  return { slices, allocated: allocatedBy(claims) };
 }
 
 /** Devices behind some resources; null where no class stands for any of them. */
