@@ -130,9 +130,11 @@ test('a newer generation of a pool replaces the older one', () => {
   const slices = [slice([plain('old')]), slice([plain('new')], { pool: newer })];
   const one = claim('c', { requests: [want('r')] });
   assert.equal(shown(allocate(slices, [one])), 'r=new');
-  // Also where it has nothing for this node.
+  // Where the node has all slices of the older one, nobody looks for a newer one elsewhere.
   const elsewhere = slice([plain('new')], { pool: newer, nodeName: 'm' });
-  assert.equal(shown(allocate([slice([plain('old')]), elsewhere], [one])), 'none');
+  assert.equal(shown(allocate([slice([plain('old')]), elsewhere], [one])), 'r=old');
+  const pool = { name: 'p', generation: 1, resourceSliceCount: 2 };
+  assert.equal(shown(allocate([slice([plain('old')], { pool }), elsewhere], [one])), 'none');
 });
 
 test('tainted devices are for those who tolerate it', () => {

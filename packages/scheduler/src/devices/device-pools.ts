@@ -177,12 +177,15 @@ function poolOf(own: readonly Slice[], whole: readonly Slice[]): Pool | null {
   const [first] = own;
   if (first === undefined) return null;
   const { driver, pool } = first;
+  const count = pool.resourceSliceCount ?? 0;
   const generation = generationOf(first);
-  if (whole.some((slice) => generationOf(slice) > generation)) return null;
-  const current = whole.filter((slice) => generationOf(slice) === generation);
+  // Where the node has as many slices as there should be, upstream looks at no others.
+  const isWhole = own.length === count;
+  if (!isWhole && whole.some((slice) => generationOf(slice) > generation)) return null;
+  const current = isWhole ? own : whole.filter((slice) => generationOf(slice) === generation);
   const counterSets = current.flatMap(({ sharedCounters = [] }) => sharedCounters);
   const base = { driver, name: pool.name, slices: [], others: [], counterSets };
-  if (current.length !== (pool.resourceSliceCount ?? 0)) return { ...base, state: 'incomplete' };
+  if (current.length !== count) return { ...base, state: 'incomplete' };
   const slices = own.filter(({ sharedCounters = [] }) => sharedCounters.length === 0);
   if (!isConsistent(slices, current)) return { ...base, state: 'invalid' };
   return { ...base, state: 'usable', slices, others: current.filter((one) => !own.includes(one)) };
