@@ -4,11 +4,11 @@ import { explainScenario, type Scenario, type StepAnswer } from './explain.ts';
 import type { KubeObject, NodeObject, PodObject } from './objects.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 
-const NODE: KubeObject = {
+const NODE: NodeObject = {
   kind: 'Node',
   metadata: { name: 'n' },
   status: { allocatable: { cpu: '1', pods: '9' } },
-} as KubeObject;
+};
 
 /** The answer about a pod that waits for a node already. */
 function answerFor(scenario: Partial<Scenario>, spec: object): StepAnswer {
@@ -63,7 +63,7 @@ test('a pod that is held back takes no room on the node that it is to wait for',
   const [answer] = explainScenario({ objects, steps: [{ retry: 'default/p1' }] }).steps;
   assert.equal(answer?.chosen, 'n');
   const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/p${id}` });
-  core.nodeSeen(NODE as NodeObject, 0);
+  core.nodeSeen(NODE, 0);
   for (const [id, pod] of pods.entries()) {
     const bytes = Buffer.from(JSON.stringify(pod));
     core.podSeen(id, true, bytes, 0, bytes.length, 0);
