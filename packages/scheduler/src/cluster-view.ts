@@ -155,6 +155,11 @@ export class ClusterView implements Snapshot {
       },
     };
     this.#rows.set(key, id);
+    // On its node a pod counts for what it has there, which a resize may have made another amount.
+    const usage = node < 0 ? -1 : pods.usage.get(id);
+    if (usage >= 0 && usage !== this.#identities.classes.get(classId).usage) {
+      return new PodInfo(pod, this.#nodes.usages.requestsOf(usage));
+    }
     const info = new PodInfo(pod, this.#siblingOf(classId));
     this.#siblings.set(classId, info);
     return info;

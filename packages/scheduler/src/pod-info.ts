@@ -40,6 +40,9 @@ export function selects(selector: LabelSelector, labels: Labels | undefined): bo
   return matchesLabels(selector, labels);
 }
 
+/** What is summed up over a pod's containers. */
+export type PodSums = Partial<Pick<PodInfo, 'requests' | 'requestsNonZero' | 'ports'>>;
+
 export class PodInfo {
   readonly pod: PodObject;
   readonly namespace: string;
@@ -55,8 +58,8 @@ export class PodInfo {
   readonly preferredAffinity: readonly PodTerm[];
   readonly preferredAntiAffinity: readonly PodTerm[];
 
-  /** `sibling`: a pod of the same class, whose sums need not be taken again. */
-  constructor(pod: PodObject, sibling?: PodInfo) {
+  /** `sibling`: a pod of the same class, or what is known otherwise and need not be summed up. */
+  constructor(pod: PodObject, sibling?: PodSums) {
     this.pod = pod;
     this.namespace = namespaceOf(pod);
     this.key = `${this.namespace}/${pod.metadata.name}`;

@@ -459,3 +459,24 @@ test('a pod that took the place of another while nobody looked is a pod of its o
   bench.pod('other');
   assert.deepEqual(bench.run(300), ['other -> n']);
 });
+
+test('what a resize gave to a pod counts for those that are evaluated in full, too', () => {
+  const core = new SchedulerCore({ seed: 1, keyOf: (id) => `default/p${id}` });
+  const allocatable = { cpu: '4', memory: '8Gi', pods: '10' };
+  core.nodeSeen({ metadata: { name: 'n' }, status: { allocatable } }, 0);
+  const see = (id: number, cpu: string, spec: object, status: object): void => {
+    const containers = [{ name: 'c', resources: { requests: { cpu } } }];
+    const metadata = { name: `p${id}`, namespace: 'default' };
+    const bytes = Buffer.from(JSON.stringify({ metadata, spec: { containers, ...spec }, status }));
+    assert(core.podSeen(id, true, bytes, 0, bytes.length, 0));
+  };
+  const resources = { requests: { cpu: '3' } };
+  see(0, '1', { nodeName: 'n' }, { containerStatuses: [{ name: 'c', resources }] });
+  see(1, '1', { nodeName: 'n' }, {});
+  const volumes = [{ name: 'v', awsElasticBlockStore: { volumeID: 'vol-1' } }];
+  see(2, '1', { volumes }, {});
+  const attempt = core.attempt(0);
+  assert.equal(core.placement.metrics.evaluated, 1);
+  assert.equal(attempt?.kind, 'failed');
+  assert.match(attempt.failure.message, /1 Insufficient cpu/);
+});

@@ -67,4 +67,15 @@ export class Usages {
   get(id: number): Usage {
     return this.#interner.get(id);
   }
+
+  /** A usage in the form of requests. */
+  requestsOf(id: number): { readonly requests: Resources; readonly requestsNonZero: Resources } {
+    const { milliCpu, memory, ephemeral, milliCpuNonZero, memoryNonZero, scalars } = this.get(id);
+    const amounts = scalars.map(({ scalar, amount }): [string, number] => {
+      return [this.#scalars.names[scalar] ?? '', amount];
+    });
+    const requests = { milliCpu, memory, ephemeral, scalars: new Map(amounts) };
+    const nonZero = { milliCpu: milliCpuNonZero, memory: memoryNonZero };
+    return { requests, requestsNonZero: { ...requests, ...nonZero } };
+  }
 }
