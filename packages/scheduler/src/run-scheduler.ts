@@ -150,8 +150,6 @@ class SchedulerProgram {
     this.#nowMs = nowMs;
     this.#caller = new ExtenderCaller(extenders);
     this.#core = createCore(configuration, options, (id) => this.#feeds.keyOfPod(id));
-    this.#core.placement.meter = this.#metrics.plugins;
-    this.#core.bell.meter = this.#metrics.plugins;
     if (options.gates !== undefined) this.#metrics.gates = options.gates;
     const { eventsPerSecondMax } = options;
     this.#events = new EventWriter({ client, host: hostname(), eventsPerSecondMax });
@@ -209,6 +207,8 @@ class SchedulerProgram {
   }
 
   start(): void {
+    this.#core.placement.meter = this.#metrics.plugins;
+    this.#core.bell.meter = this.#metrics.plugins;
     this.#feeds.start();
     if (this.#election === null) this.#lead();
     else this.#election.start();
