@@ -39,7 +39,7 @@ export function builtinType(apiVersion: string, kind: string): CelType | undefin
   return type === undefined ? undefined : objectOf(type, kind, escapedTypes);
 }
 
-/** The same with fields by their own names, as Go's types have them: `namespace`, too. */
+/** The same with fields by their own names, as Go's types have them: quantities, too. */
 export function plainType(apiVersion: string, kind: string): CelType | undefined {
   const type = findTypeOfKind(apiVersion, kind);
   return type === undefined ? undefined : objectOf(type, kind, plainTypes);
@@ -69,7 +69,7 @@ function objectOf(type: Type, name: string, known: Known): CelType {
 function shapeType(shape: Shape, name: string, known: Known): CelType | null {
   switch (shape.kind) {
     case 'scalar':
-      if (shape.scalar === 'quantity') return known === plainTypes ? STRING : null;
+      if (shape.scalar === 'quantity') return known === plainTypes ? DYN : null;
       return SCALARS[shape.scalar] ?? DYN;
     case 'object':
       return objectOf(shape.type, name, known);

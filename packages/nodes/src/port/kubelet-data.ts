@@ -4,7 +4,6 @@ import { readPages } from '@megaplane/client/pager';
 import { listAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { withMaps } from './usage.ts';
 
 export class KubeletData {
   readonly #client: Client;
@@ -17,7 +16,7 @@ export class KubeletData {
   async node(name: string): Promise<JsonObject | null> {
     const path = `/api/v1/nodes/${encodeURIComponent(name)}?resourceVersion=0`;
     const answer = await this.#client.request({ method: 'GET', path });
-    if (answer.ok) return withMaps({ ...answer.object, kind: 'Node' });
+    if (answer.ok) return { ...answer.object, kind: 'Node' };
     if (answer.code === 404) return null;
     throw new Error(answer.status.message ?? `cannot read node ${name}`);
   }
@@ -25,7 +24,7 @@ export class KubeletData {
   async nodes(labelSelector: string): Promise<JsonObject[]> {
     const path = `/api/v1/nodes${queryOf({ labelSelector })}`;
     const found: JsonObject[] = [];
-    await this.#each(path, (node) => found.push(withMaps({ ...node, kind: 'Node' })));
+    await this.#each(path, (node) => found.push({ ...node, kind: 'Node' }));
     return found;
   }
 
@@ -44,7 +43,7 @@ export class KubeletData {
   ): Promise<void> {
     const within = namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
     await this.#each(`/api/v1/${within}pods${queryOf(selectors)}`, (pod) =>
-      visit(withMaps({ ...pod, kind: 'Pod' })),
+      visit({ ...pod, kind: 'Pod' }),
     );
   }
 

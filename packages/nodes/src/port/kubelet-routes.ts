@@ -254,7 +254,7 @@ export class KubeletRoutes {
     );
     try {
       if (found.kind !== 'found') {
-        throw new Error(missing('attach', 'attaches', found, container, namespace, pod));
+        throw new Error(missing('attaches', 'attaches', found, container, namespace, pod));
       }
       const reader = await LogReader.open(found.item.logsFile);
       let isClosed = false;

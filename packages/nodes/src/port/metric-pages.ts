@@ -102,6 +102,17 @@ function readMetric(field: Field, usage: Usage): MetricConfig {
   };
 }
 
+/** What one look at a metric gives: of a histogram several lines. */
+interface Samples {
+  readonly labels: readonly (readonly [string, string])[];
+  readonly lines: readonly string[];
+}
+
+interface Family {
+  readonly head: string;
+  readonly metrics: Samples[];
+}
+
 /** The page of a node; `onError` hears of samples that could not be had. */
 export function renderPage(
   page: MetricPage,
@@ -109,25 +120,35 @@ export function renderPage(
   node: UsageSubject,
   onError: (text: string) => void,
 ): string {
-  const families = new Map<string, string[]>();
+  const families = new Map<string, Family>();
   for (const metric of page.metrics) {
-    const head = [
-      `# HELP ${metric.name} ${escaped(metric.help)}`,
-      `# TYPE ${metric.name} ${metric.kind}`,
-    ];
-    const lines = families.get(metric.name) ?? head;
-    families.set(metric.name, lines);
+    const head = `# HELP ${metric.name} ${escaped(metric.help)}\n# TYPE ${metric.name} ${metric.kind}`;
+    const family = families.get(metric.name) ?? { head, metrics: [] };
+    families.set(metric.name, family);
     for (const subject of subjectsOf(metric, node)) {
       const samples = samplesOf(metric, usage, subject);
       if (samples instanceof Error) onError(`metric ${metric.name}: ${samples.message}`);
-      else lines.push(...samples);
+      else family.metrics.push(samples);
     }
   }
-  const sorted = [...families].toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return sorted
-    .filter(([, lines]) => lines.length > 2)
-    .map(([, lines]) => `${lines.join('\n')}\n`)
+  return [...families]
+    .filter(([, { metrics }]) => metrics.length > 0)
+    .toSorted(([left], [right]) => (left < right ? -1 : 1))
+    .map(([, { head, metrics }]) => {
+      const lines = metrics.toSorted(byLabels).flatMap((one) => one.lines);
+      return `${head}\n${lines.join('\n')}\n`;
+    })
     .join('');
+}
+
+/** In the order of Prometheus' library: fewer labels first, then by their values. */
+function byLabels(left: Samples, right: Samples): number {
+  if (left.labels.length !== right.labels.length) return left.labels.length - right.labels.length;
+  for (const [index, [, value]] of left.labels.entries()) {
+    const other = right.labels[index]?.[1] ?? '';
+    if (value !== other) return value < other ? -1 : 1;
+  }
+  return 0;
 }
 
 function* subjectsOf({ dimension }: MetricConfig, node: UsageSubject): Generator<UsageSubject> {
@@ -145,7 +166,7 @@ function* subjectsOf({ dimension }: MetricConfig, node: UsageSubject): Generator
   }
 }
 
-function samplesOf(metric: MetricConfig, usage: Usage, subject: UsageSubject): string[] | Error {
+function samplesOf(metric: MetricConfig, usage: Usage, subject: UsageSubject): Samples | Error {
   const labels: [string, string][] = [];
   for (const { name, value } of metric.labels) {
     const text = usage.text(value, subject);
@@ -155,7 +176,8 @@ function samplesOf(metric: MetricConfig, usage: Usage, subject: UsageSubject): s
   labels.sort(([left], [right]) => (left < right ? -1 : 1));
   if (metric.value === null) return histogram(metric, usage, subject, labels);
   const value = usage.number(metric.value, subject);
-  return value instanceof Error ? value : [`${metric.name}${labelText(labels)} ${goNumber(value)}`];
+  if (value instanceof Error) return value;
+  return { labels, lines: [`${metric.name}${labelText(labels)} ${goNumber(value)}`] };
 }
 
 /** A hidden bucket counts in the next one that is shown. */
@@ -164,7 +186,7 @@ function histogram(
   usage: Usage,
   subject: UsageSubject,
   labels: readonly [string, string][],
-): string[] | Error {
+): Samples | Error {
   const lines: string[] = [];
   let count = 0;
   let sum = 0;
@@ -181,7 +203,7 @@ function histogram(
     `${metric.name}_sum${labelText(labels)} ${goNumber(sum)}`,
     `${metric.name}_count${labelText(labels)} ${count}`,
   );
-  return lines;
+  return { labels, lines };
 }
 
 function labelText(labels: readonly (readonly [string, string])[]): string {

@@ -8,7 +8,6 @@ import { readDocuments } from '../stages/yaml-fields.ts';
 import { PortConfig } from './port-config.ts';
 import { nodeOfPage, renderPage, type MetricPage } from './metric-pages.ts';
 import { statsSummary } from './stats-summary.ts';
-import { withMaps } from './usage.ts';
 
 const START_MS = Date.parse('2026-01-02T00:00:00Z');
 let nowMs = START_MS;
@@ -32,14 +31,14 @@ function document(kind: string, name: string, spec: string): string {
 
 function pod(name: string, annotations: JsonObject, ...containers: string[]): JsonObject {
   const creationTimestamp = '2026-01-01T23:59:00Z';
-  return withMaps({
+  return {
     kind: 'Pod',
     metadata: { name, namespace: 'default', creationTimestamp, annotations },
     spec: { nodeName: 'n', containers: containers.map((container) => ({ name: container })) },
-  });
+  };
 }
 
-const NODE: JsonObject = withMaps({ kind: 'Node', metadata: { name: 'n' } });
+const NODE: JsonObject = { kind: 'Node', metadata: { name: 'n' } };
 
 test("a pod's own rule is asked alone; of the cluster's the first that fits", () => {
   const { logs } = configOf(
@@ -150,6 +149,43 @@ test('histograms add up, hide buckets, and expressions know time, chance and qua
       'h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 6\nh_sum +Inf\nh_count 6\n' +
       '# HELP s \n# TYPE s counter\ns 7\n',
   );
+});
+
+test('expressions of metrics see structs of Go: what is left out has its zero value', () => {
+  nowMs = START_MS;
+  const values = [
+    ['node.spec.unschedulable', 0],
+    ['node.status.allocatable["pods"]', 110],
+    ['node.status.allocatable["nosuch"]', 0],
+    ['node.status.capacity["cpu"] - Quantity("500m")', 1.5],
+    ['size(node.metadata.labels)', 0],
+    ['"x" in node.metadata.annotations', 0],
+    ['node.status.phase == ""', 1],
+  ] as const;
+  const metrics = values.map(([value], index) =>
+    JSON.stringify({ name: `m${index}`, kind: 'gauge', value }),
+  );
+  const config = configOf(
+    document(
+      'Metric',
+      '{name: m}',
+      `{path: /metrics/m, metrics: [${metrics.join(',')}, {name: r, kind: gauge,
+        dimension: container, value: 'container.resources.requests["cpu"]', labels: [
+        {name: pod, value: pod.metadata.name}, {name: a, value: container.name}]}]}`,
+    ),
+  );
+  const [page] = config.pages;
+  assert(page !== undefined);
+  const status = { allocatable: { pods: '110' }, capacity: { cpu: '2' } };
+  const pods = [pod('p', {}, 'c', 'd'), pod('q', {}, 'c')];
+  const subject = { node: { ...NODE, status }, pods, pod: null, container: null };
+  const text = renderPage(page, config.usage, subject, (why) => assert.fail(why));
+  for (const [index, [, value]] of values.entries()) {
+    assert.match(text, new RegExp(`^m${index} ${value}$`, 'm'));
+  }
+  // as Prometheus' library writes them: in the order of their labels
+  const samples = text.split('\n').filter((line) => line.startsWith('r{'));
+  assert.deepEqual(samples, ['r{a="c",pod="p"} 0', 'r{a="c",pod="q"} 0', 'r{a="d",pod="p"} 0']);
 });
 
 test('a page is found by its path, wherever the node stands in it; numbers are those of Go', () => {

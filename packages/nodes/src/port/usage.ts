@@ -7,7 +7,6 @@
  */
 import { celEnvironment, compileCel, type Program } from '@megaplane/machinery/cel/program';
 import { plainType } from '@megaplane/machinery/cel/builtin-types';
-import { fromJson } from '@megaplane/machinery/cel/json-values';
 import { tableOf } from '@megaplane/machinery/cel/functions';
 import type { Environment } from '@megaplane/machinery/cel/checker';
 import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
@@ -18,10 +17,11 @@ import {
   Uint,
   type CelValue,
 } from '@megaplane/machinery/cel/values';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { quantityOf } from '../cel/go-struct.ts';
+import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
+import { GoStruct, quantityOf } from '../cel/go-struct.ts';
 import { kwokLibrary } from '../cel/kwok-functions.ts';
 import type { Field } from '../stages/yaml-fields.ts';
 import { textsOf, type PodRules } from './pod-rules.ts';
@@ -47,6 +47,9 @@ const POD: CelType = plainType('v1', 'Pod') ?? DYN;
 const NODE: CelType = plainType('v1', 'Node') ?? DYN;
 const CONTAINER: CelType =
   POD.fields?.get('spec')?.type.fields?.get('containers')?.type.params[0] ?? DYN;
+const POD_STRUCT = findTypeOfKind('v1', 'Pod');
+const NODE_STRUCT = findTypeOfKind('v1', 'Node');
+const CONTAINER_STRUCT = itemsOf(fieldOf(POD_STRUCT, 'spec'), 'containers');
 
 interface Sum {
   sum: number;
@@ -113,9 +116,9 @@ export class Usage {
     this.#subject = subject;
     const { node, pod, container } = subject;
     const bindings = {
-      node: fromJson(node, NODE),
-      pod: pod === null ? null : fromJson(pod, POD),
-      container: container === null ? null : fromJson(container, CONTAINER),
+      node: structOf(node, NODE_STRUCT),
+      pod: structOf(pod, POD_STRUCT),
+      container: structOf(container, CONTAINER_STRUCT),
     };
     const { value } = program.evaluate(bindings);
     this.#subject = before;
@@ -159,7 +162,7 @@ export class Usage {
   }
 
   #isNode(of: CelValue): boolean {
-    return typeof of === 'object' && of !== null && 'typeName' in of && of.typeName === 'Node';
+    return of instanceof GoStruct && of.json === this.#subject?.node;
   }
 
   #age(of: CelValue): CelValue {
@@ -243,8 +246,17 @@ export function readUsage(field: Field, usage: Usage): UsageItem {
   return { containers: textsOf(part('containers')), usage: found };
 }
 
-/** A pod as expressions expect it: maps that are empty are there. */
-export function withMaps(object: JsonObject): JsonObject {
-  const metadata = objectAt(object, 'metadata') ?? {};
-  return { ...object, metadata: { labels: {}, annotations: {}, ...metadata } };
+/** As kwok has it, a struct of Go: what is left out is empty, zero or false. */
+function structOf(object: JsonObject | null, type: Type | undefined): CelValue {
+  return object === null || type === undefined ? null : new GoStruct(object, type);
+}
+
+function fieldOf(type: Type | undefined, name: string): Type | undefined {
+  const shape = type?.fields.find((field) => field.name === name)?.shape;
+  return shape?.kind === 'object' ? shape.type : undefined;
+}
+
+function itemsOf(type: Type | undefined, name: string): Type | undefined {
+  const shape = type?.fields.find((field) => field.name === name)?.shape;
+  return shape?.kind === 'list' && shape.items.kind === 'object' ? shape.items.type : undefined;
 }
