@@ -7,7 +7,6 @@ const FINE: JudgedOptions = {
   ...{ annotationSelector: '', disregardAnnotations: '', disregardLabels: '', enableCrds: [] },
   endpoint: { port: 0, hostname: '', nodeIp: '' },
   serverAddress: '[::1]:0',
-  files: [],
 };
 
 function says(given: Partial<JudgedOptions>, what: RegExp): void {

@@ -9,7 +9,6 @@ import { Disregard, selectorOf } from './node-filter.ts';
 import { commonNetworks } from './pod-addresses.ts';
 import { listenAddress } from './port/kubelet-port.ts';
 import { PORT_KINDS } from './port/port-config.ts';
-import { judgeKwokFiles } from './stages/kwok-files.ts';
 import type { NodesOptions } from './simulator.ts';
 
 export type JudgedOptions = Pick<
@@ -25,10 +24,9 @@ export type JudgedOptions = Pick<
   | 'enableCrds'
   | 'endpoint'
   | 'serverAddress'
-  | 'files'
 >;
 
-/** Throws an Error that names the flag, or the file with the line. */
+/** Throws an Error that names the flag. */
 export function judgeOptions(options: JudgedOptions): void {
   const { cidr, shard, fidelity, kubeletCalls } = options;
   if (commonNetworks(cidr) === undefined) {
@@ -53,5 +51,4 @@ export function judgeOptions(options: JudgedOptions): void {
   const { nodeIp } = options.endpoint;
   if (nodeIp !== '' && isIP(nodeIp) === 0) throw new Error(`--node-ip: ${nodeIp} is no address`);
   listenAddress(options.serverAddress);
-  judgeKwokFiles(options.files);
 }

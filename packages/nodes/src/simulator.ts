@@ -5,7 +5,6 @@ import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { judgeOptions } from './judge-options.ts';
 import type { KubeletEndpoint } from './node-status.ts';
 import { frontProxyOf, type FrontProxy } from './port/front-proxy.ts';
 import { KubeletData } from './port/kubelet-data.ts';
@@ -14,6 +13,7 @@ import { openKubeletPort, type KubeletPort } from './port/kubelet-port.ts';
 import { PortAccess } from './port/port-access.ts';
 import { PortConfig } from './port/port-config.ts';
 import { SimulatorMetrics } from './simulator-metrics.ts';
+import { judgeKwokFiles } from './stages/kwok-files.ts';
 import type { KwokFile } from './stages/stage-sets.ts';
 import { isPassing, tryOn } from './try-on.ts';
 import { Worlds } from './worlds.ts';
@@ -99,9 +99,12 @@ function renewalLimits(connections: number): Partial<ClientLimits> {
   return { connections: count, inFlightMax: count * RENEWALS_IN_FLIGHT_MAX, retriesMax: 0 };
 }
 
-/** Starts the simulator. Resolves when it plays; registering `create` nodes goes on after that. */
+/**
+ * Starts the simulator, with options that `judgeOptions` has found fine. Resolves when it plays;
+ * registering `create` nodes goes on after that.
+ */
 export async function runNodes(options: NodesOptions): Promise<NodesService> {
-  judgeOptions(options);
+  judgeKwokFiles(options.files);
   const limits = { connections: options.connections };
   const client = await createKubeClient({ kubeconfig: options.kubeconfig, limits });
   // As a kubelet does: renewals never wait behind the other traffic of their own process.

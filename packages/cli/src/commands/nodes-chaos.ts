@@ -85,7 +85,7 @@ function addFaults(chaos: Command, act: Act): void {
       const { zone, selector, all } = command.opts<Flags>();
       const isPart = command.getOptionValueSource('percent') !== 'default';
       if (zone === undefined && selector === '' && all !== true && !isPart) {
-        throw new Error('give --zone, --selector, --percent or --all');
+        command.error('error: give --zone, --selector, --percent or --all');
       }
       return down(...args);
     });
@@ -110,7 +110,7 @@ function addFaults(chaos: Command, act: Act): void {
     .action(
       act(async (client, _flags, names) => {
         const { removeFaults } = await import('@megaplane/nodes/chaos/fault-list');
-        const removed = await removeFaults(client, names);
+        const removed = await removeFaults(client, names, warn);
         const ids = removed.map(({ id }) => id);
         const unknown = names.filter((name) => !ids.includes(name));
         if (unknown.length > 0) throw new Error(`there is no fault ${unknown.join(', ')}`);
@@ -133,6 +133,12 @@ function addFaults(chaos: Command, act: Act): void {
 function addDrains(chaos: Command, act: Act): void {
   const timeout = (): Option =>
     durationOption('--timeout <duration>', 'for each node', 600_000, durationFrom(0));
+  const empty = act(async (client, flags, names) => {
+    const { drain } = await import('@megaplane/nodes/chaos/drain');
+    const own = await chosen(client, flags, names);
+    await drain(own, { client, timeoutMs: flags.timeout, log: warn });
+    return `${own.length} nodes are drained`;
+  });
   chaos
     .command('drain [nodes...]')
     .summary('cordons nodes and evicts their pods')
@@ -140,17 +146,14 @@ function addDrains(chaos: Command, act: Act): void {
     .option('--selector <labels>', 'nodes with these labels', '')
     .option('--all', 'all nodes')
     .addOption(timeout())
-    .action(
-      act(async (client, flags, names) => {
-        const { drain } = await import('@megaplane/nodes/chaos/drain');
-        if (names.length === 0 && flags.selector === '' && flags.all !== true) {
-          throw new Error('name nodes, or give --selector or --all');
-        }
-        const own = await chosen(client, flags, names);
-        await drain(own, { client, timeoutMs: flags.timeout, log: warn });
-        return `${own.length} nodes are drained`;
-      }),
-    );
+    .action((...args: unknown[]) => {
+      const command = args.at(-1) as Command;
+      const { selector, all } = command.opts<Flags>();
+      if (command.args.length === 0 && selector === '' && all !== true) {
+        command.error('error: name nodes, or give --selector or --all');
+      }
+      return empty(...args);
+    });
   chaos
     .command('upgrade [nodes...]')
     .summary('brings kubelets to another version, wave by wave')
@@ -196,18 +199,22 @@ async function add(client: KubeClient, flags: Flags, kind: Fault['kind']): Promi
   const parsed = parseLabelSelector(selector);
   if ('error' in parsed) throw new Error(`--selector: ${parsed.error}`);
   const { hasNode } = await import('@megaplane/nodes/chaos/drain');
-  if (!(await hasNode(client, selector))) throw new Error(noNode(selector));
+  if (!(await hasNode(client, selector, warn))) throw new Error(noNode(selector));
   const untilMs = flags.for === undefined ? 0 : client.timers.wallMs() + flags.for;
   const periodMs = kind === 'flap' ? flags.period : 0;
   return sentence(
-    await addFault(client, {
-      kind,
-      selector,
-      names: [],
-      percent: flags.percent,
-      untilMs,
-      periodMs,
-    }),
+    await addFault(
+      client,
+      {
+        kind,
+        selector,
+        names: [],
+        percent: flags.percent,
+        untilMs,
+        periodMs,
+      },
+      warn,
+    ),
     client,
   );
 }
@@ -226,6 +233,10 @@ function sentence(fault: Fault, client: KubeClient): string {
   return `${id}: ${who} ${what}, ${end}`;
 }
 
+let lastWarning = '';
+
+/** Many nodes that wait for the same say so once. */
 function warn(message: string): void {
-  process.stderr.write(`${message}\n`);
+  if (message !== lastWarning) process.stderr.write(`${message}\n`);
+  lastWarning = message;
 }

@@ -6,6 +6,7 @@ import type { LogFlags } from '../logging.ts';
 import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
 import { oneOf, wholeNumber, words } from '../usage.ts';
+import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';
 
@@ -62,7 +63,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
         const files = readKwokFiles('--config', given.config ?? []);
         const flags = await withConfiguration(command, given, files);
         const { runNodes } = await import('@megaplane/nodes/simulator');
-        return runNodes({
+        const options: NodesOptions = {
           kubeconfig: flags.kubeconfig,
           create: flags.create,
           ...(flags.nodeTemplate === undefined
@@ -83,10 +84,22 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           metricsApi: flags.metricsApi ?? false,
           endpoint: { port: flags.nodePort, hostname: flags.nodeName, nodeIp: flags.nodeIp },
           log: logger(flags),
-        });
+        };
+        await judge(command, options);
+        return runNodes(options);
       }),
     );
   });
+}
+
+/** What is wrong with a flag is wrong usage, as where its parser tells it. */
+async function judge(command: Command, options: NodesOptions): Promise<void> {
+  const { judgeOptions } = await import('@megaplane/nodes/judge-options');
+  try {
+    judgeOptions(options);
+  } catch (error) {
+    command.error(`error: ${(error as Error).message}`);
+  }
 }
 
 function addNodeOptions(command: Command): void {

@@ -37,10 +37,14 @@ export async function nodesOf(client: Client, labelSelector: string): Promise<re
 }
 
 /** Whether the cluster has a node that the selector leaves. */
-export async function hasNode(client: Client, labelSelector: string): Promise<boolean> {
+export async function hasNode(
+  client: Client,
+  labelSelector: string,
+  log: DrainOptions['log'],
+): Promise<boolean> {
   const query = `?limit=1&labelSelector=${encodeURIComponent(labelSelector)}`;
   const path = `/api/v1/nodes${query}`;
-  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
   if (!answer.ok) throw new Error(answer.status.message ?? 'nodes cannot be read');
   return listAt(answer.object, 'items').length > 0;
 }
@@ -65,20 +69,23 @@ async function each(
   if (failures.length > 0) throw failures[0] as Error;
 }
 
-async function patchNode(client: Client, name: string, part: string, body: object): Promise<void> {
+async function patchNode(
+  { client, log }: DrainOptions,
+  name: string,
+  part: string,
+  body: object,
+): Promise<void> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}${part}`;
   const text = JSON.stringify(body);
   const contentType = CONTENT.strategicPatch;
   const request = { method: 'PATCH', path, contentType, body: text } as const;
-  const answer = await persist(client, request, PERSIST_MS);
+  const answer = await persist(client, request, PERSIST_MS, log);
   if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
 }
 
 /** Cordons the nodes and evicts their pods; those of DaemonSets and mirrors stay. */
 export async function drain(names: readonly string[], options: DrainOptions): Promise<void> {
-  await each(names, (name) =>
-    patchNode(options.client, name, '', { spec: { unschedulable: true } }),
-  );
+  await each(names, (name) => patchNode(options, name, '', { spec: { unschedulable: true } }));
   await each(names, (name) => empty(name, options));
 }
 
@@ -86,7 +93,7 @@ async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Pr
   const endMs = client.timers.nowMs() + timeoutMs;
   const asked = new Map<string, number>();
   for (;;) {
-    const pods = await evictable(client, name);
+    const pods = await evictable(client, name, log);
     if (pods.length === 0) return;
     const nowMs = client.timers.nowMs();
     if (nowMs > endMs) {
@@ -103,9 +110,13 @@ async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Pr
   }
 }
 
-async function evictable(client: Client, node: string): Promise<readonly JsonObject[]> {
+async function evictable(
+  client: Client,
+  node: string,
+  log: DrainOptions['log'],
+): Promise<readonly JsonObject[]> {
   const path = `/api/v1/pods?fieldSelector=spec.nodeName%3D${encodeURIComponent(node)}`;
-  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
   if (!answer.ok) throw new Error(`node ${node}: ${answer.status.message ?? answer.code}`);
   return listAt(answer.object, 'items').filter((pod): pod is JsonObject => {
     if (!isObject(pod)) return false;
@@ -156,32 +167,31 @@ export async function upgrade(names: readonly string[], options: UpgradeOptions)
     const open: string[] = [];
     if (isDrained) {
       await each(own, async (name) => {
-        if (!(await isCordoned(client, name))) open.push(name);
+        if (!(await isCordoned(client, name, log))) open.push(name);
       });
       await drain(own, options);
     }
-    const fault = await addFault(client, {
-      kind: 'down',
-      selector: '',
-      names: own,
-      percent: 100,
-      untilMs: client.timers.wallMs() + downMs + FORGOTTEN_MS,
-      periodMs: 0,
-    });
+    const untilMs = client.timers.wallMs() + downMs + FORGOTTEN_MS;
+    const whole = { selector: '', names: own, percent: 100, periodMs: 0 };
+    const fault = await addFault(client, { kind: 'down', ...whole, untilMs }, log);
     await sleep(downMs);
     const nodeInfo = { kubeletVersion: version };
-    await each(own, (name) => patchNode(client, name, '/status', { status: { nodeInfo } }));
-    await removeFaults(client, [fault.id]);
+    await each(own, (name) => patchNode(options, name, '/status', { status: { nodeInfo } }));
+    await removeFaults(client, [fault.id], log);
     const spec = { unschedulable: null };
-    await each(open, (name) => patchNode(client, name, '', { spec }));
+    await each(open, (name) => patchNode(options, name, '', { spec }));
     log(`${Math.min(names.length, start + wave)} of ${names.length} nodes have ${version}`);
     if (start + wave < names.length) await sleep(pauseMs);
   }
 }
 
-async function isCordoned(client: Client, name: string): Promise<boolean> {
+async function isCordoned(
+  client: Client,
+  name: string,
+  log: DrainOptions['log'],
+): Promise<boolean> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS);
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
   if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
   const { spec } = answer.object;
   return isObject(spec) && spec['unschedulable'] === true;

@@ -50,6 +50,8 @@ class Server extends FakeClient {
   }
 }
 
+const told: string[] = [];
+const log = (message: string): void => void told.push(message);
 const FAULT = {
   kind: 'down',
   selector: '',
@@ -62,18 +64,18 @@ const FAULT = {
 test('a fault is added and removed once, whatever is lost on the way', async () => {
   const server = new Server(1);
   server.troubles.push('before', 503, 'after');
-  await server.during(addFault(server, FAULT));
+  await server.during(addFault(server, FAULT, log));
   assert.deepEqual(
     (await listFaults(server)).map(({ id }) => id),
     ['f1'],
   );
   server.troubles.push(429, 'after');
-  await server.during(addFault(server, FAULT));
+  await server.during(addFault(server, FAULT, log));
   server.troubles.push(429, 'before');
-  await server.during(addFault(server, FAULT));
+  await server.during(addFault(server, FAULT, log));
   assert.equal((await listFaults(server)).length, 3);
   server.troubles.push('before', 'after');
-  assert.equal((await server.during(removeFaults(server, ['f1']))).length, 1);
+  assert.equal((await server.during(removeFaults(server, ['f1'], log))).length, 1);
   assert.deepEqual(
     (await listFaults(server)).map(({ id }) => id),
     ['f2', 'f3'],
@@ -82,8 +84,8 @@ test('a fault is added and removed once, whatever is lost on the way', async () 
 
 test('a node is drained though the server is away, and asked ever more seldom', async () => {
   const server = new Server(1);
+  told.splice(0);
   server.troubles.push('after', 429, 503, 'before', 'before');
-  const log = (): void => {};
   await server.during(drain(['n'], { client: server, timeoutMs: 600_000, log }));
   assert.equal(server.pods, 0);
   server.pods = 1;
@@ -92,4 +94,6 @@ test('a node is drained though the server is away, and asked ever more seldom', 
   const refused = server.during(drain(['n'], { client: server, timeoutMs: 600_000, log }));
   await assert.rejects(refused, /connection lost/);
   assert.ok(server.asked.length < 25, `${server.asked.length}`);
+  // whoever waits hears what for, once a request
+  assert.equal(told.filter((message) => /connection lost; trying on/.test(message)).length, 2);
 });

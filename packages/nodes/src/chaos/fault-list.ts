@@ -19,9 +19,13 @@ export async function listFaults(client: Client): Promise<readonly Fault[]> {
 }
 
 /** Adds a fault; resolves with it under the name that it got. */
-export async function addFault(client: Client, fault: Omit<Fault, 'id'>): Promise<Fault> {
+export async function addFault(
+  client: Client,
+  fault: Omit<Fault, 'id'>,
+  log: (message: string) => void,
+): Promise<Fault> {
   let added: Fault | null = null;
-  await change(client, (faults) => {
+  await change(client, log, (faults) => {
     if (faults.length >= FAULTS_MAX) throw new Error(`there are ${FAULTS_MAX} faults already`);
     const last = Math.max(0, ...faults.map(({ id }) => Number(/^f(\d+)$/.exec(id)?.[1] ?? 0)));
     added = { id: `f${last + 1}`, ...fault };
@@ -35,9 +39,10 @@ export async function addFault(client: Client, fault: Omit<Fault, 'id'>): Promis
 export async function removeFaults(
   client: Client,
   ids: readonly string[],
+  log: (message: string) => void,
 ): Promise<readonly Fault[]> {
   let removed: readonly Fault[] = [];
-  await change(client, (faults) => {
+  await change(client, log, (faults) => {
     removed = faults.filter(({ id }) => ids.length === 0 || ids.includes(id));
     return faults.filter((fault) => !removed.includes(fault));
   });
@@ -51,12 +56,13 @@ function withoutOld(client: Client, faults: readonly Fault[]): readonly Fault[] 
 
 async function change(
   client: Client,
+  log: (message: string) => void,
   next: (faults: readonly Fault[]) => readonly Fault[],
 ): Promise<void> {
   const path = `${COLLECTION}/${FAULTS_NAME}`;
   let written = '';
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const found = await persist(client, { method: 'GET', path }, PERSIST_MS);
+    const found = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
     if (!found.ok && found.code !== 404) throw new Error(found.status.message ?? 'no answer');
     // the answer to what was written was lost, and it is there
     if (found.ok && written !== '' && stringAt(found.object, 'data', FAULTS_KEY) === written)
