@@ -81,10 +81,10 @@ class World {
 
   #confirm(id: number): void {
     const fake = this.#fake(id);
-    if (this.answer === 'none') return this.machine.confirmFailed(id);
-    const tookMs = this.answer === 'slow' ? 10_000 : 5;
+    if (this.answer === 'none') return this.machine.confirmFailed(id, 5000);
+    const silentMs = this.answer === 'slow' ? 10_000 : 5;
     const heartbeat = fake.ready === '' ? 0 : 1;
-    if (!this.machine.confirmed(id, heartbeat, fake.beats, tookMs)) return;
+    if (!this.machine.confirmed(id, heartbeat, fake.beats, silentMs)) return;
     fake.ready = 'Unknown';
     this.log.push(`${this.nowMs / 1000} unknown ${this.table.nameOf(id)}`);
     this.show(this.table.nameOf(id));

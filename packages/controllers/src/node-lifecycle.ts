@@ -5,8 +5,8 @@
  * Nodes are judged by *observed* time, which does not run while this program was not looking: a
  * pass that comes late moves observed time on by one period only, and while the view of the
  * cluster is not trusted it stands still. So a stall of our own never makes a node look dead. And
- * before a node is marked, it is read once more from the server (`confirm`); an answer that is
- * missing or late means that the server stalls, and then all nodes get their whole grace again.
+ * before a node is marked, it is read once more from the server (`confirm`); if the server answers
+ * none of these reads for a while, it stalls, and then all nodes get their whole grace again.
  *
  * What remains is real: nodes that are silent while the server answers promptly. If that is all of
  * them, no taint NoExecute is set and those set before are taken away (full disruption).
@@ -54,7 +54,7 @@ const QUIET_MASK: number =
   QUEUED |
   UNMET;
 const QUIET: number = TRUE;
-/** An answer to `confirm` that took longer says that the server stalls. */
+/** A server that was asked by `confirm` and answered nothing for longer stalls. */
 export const CONFIRM_MS_MAX = 2_000;
 /** A pass may be late by this much before the delay counts as a stall. */
 const LATENESS_MS_MAX = 1_000;
@@ -329,15 +329,15 @@ export class NodeLifecycle {
   }
 
   /**
-   * What the reading of a silent node gave, `tookMs` after it was asked for. True where the node
-   * should be marked: both hashes are what was seen last, and the answer was prompt.
+   * What the reading of a silent node gave, for which the server answered no such reading for
+   * `silentMs`. True where the node should be marked: both hashes are what was seen last.
    */
-  confirmed(id: number, heartbeat: number, lease: number, tookMs: number): boolean {
+  confirmed(id: number, heartbeat: number, lease: number, silentMs: number): boolean {
     const nodes = this.#nodes;
     const bits = nodes.bits.get(id);
     nodes.bits.set(id, bits & ~CONFIRMING);
     if ((bits & EXISTS) === 0) return false;
-    if (tookMs > CONFIRM_MS_MAX) {
+    if (silentMs > CONFIRM_MS_MAX) {
       this.#stalled();
       return false;
     }
@@ -352,10 +352,13 @@ export class NodeLifecycle {
     return !isFresh && this.#isTrusted && this.#silentMs(id) > graceMs;
   }
 
-  /** The server did not answer `confirm`. */
-  confirmFailed(id: number): void {
+  /**
+   * The server did not answer `confirm`, nor any other for `silentMs`. While it answers others the
+   * next pass asks again.
+   */
+  confirmFailed(id: number, silentMs: number): void {
     this.#nodes.bits.set(id, this.#nodes.bits.get(id) & ~CONFIRMING);
-    this.#stalled();
+    if (silentMs > CONFIRM_MS_MAX) this.#stalled();
   }
 
   #stalled(): void {

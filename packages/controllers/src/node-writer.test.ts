@@ -5,6 +5,7 @@ import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../test/fake-api.ts';
 import { EXISTS } from './node-bits.ts';
+import { NodeLifecycle } from './node-lifecycle.ts';
 import { NodeTable } from './node-table.ts';
 import { NODES_AT_ONCE, NodeWriter } from './node-writer.ts';
 import { NodeScan } from './node-scan.ts';
@@ -20,6 +21,24 @@ class AskedApi extends FakeApi {
   override request(request: ClientRequest): Promise<ClientResponse> {
     this.asked.push(`${request.method} ${request.path}`);
     return super.request(request);
+  }
+}
+
+/** A server that answers reads one after the other, when it is told to. */
+class SlowApi extends FakeApi {
+  readonly #line: (() => void)[] = [];
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    if (request.method === 'GET') await new Promise<void>((resolve) => this.#line.push(resolve));
+    return super.request(request);
+  }
+
+  /** Answers the read that waits longest; false: none waits. */
+  async answer(): Promise<boolean> {
+    const next = this.#line.shift();
+    next?.();
+    for (let i = 0; i < 3; i++) await this.settle();
+    return next !== undefined;
   }
 }
 
@@ -156,4 +175,41 @@ test('a node that goes while it waits is forgotten after its turn', async () => 
   await turn;
   assert.deepEqual(api.asked, []);
   assert.equal(nodes.find('n'), -1);
+});
+
+test('reads that wait for each other are no stall, silence of the server is one', async () => {
+  const api = new SlowApi();
+  const nodes = new NodeTable(new Random(1));
+  let nowMs = 0;
+  const writer = new NodeWriter({
+    ...{ client: api, nodes, announce: () => {}, monotonicMs: () => nowMs },
+    ...{ now: () => '2026-01-01T00:00:00Z', podsOn: () => [], missingTtl: () => -1 },
+    ...{ onError: (error) => assert.fail(String(error)), onDisruption: () => {} },
+  });
+  const rules = { periodMs: 5000, graceMs: 50_000, startupGraceMs: 60_000 };
+  const rates = { evictionRate: 0.1, secondaryEvictionRate: 0.01, largeClusterSize: 50 };
+  const machine = new NodeLifecycle(
+    nodes,
+    { ...rules, ...rates, unhealthyThreshold: 0.55 },
+    writer,
+  );
+  writer.attach(machine);
+  for (let i = 0; i < 20; i++) {
+    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: `n${i}` } };
+    assert((await api.request({ method: 'POST', path: NODES, body })).ok);
+    const key = Buffer.from(`n${i}`);
+    const id = nodes.rowOf(key, 0, key.length);
+    nodes.bits.set(id, EXISTS);
+    writer.confirm(id);
+  }
+  // 20 nodes and their leases at 0.5 s each: the last is answered after 20 s
+  do nowMs += 500;
+  while (await api.answer());
+  assert.equal(machine.distrusts, 0);
+  const key = Buffer.from('n0');
+  writer.confirm(nodes.rowOf(key, 0, key.length));
+  nowMs += 3000;
+  await api.answer();
+  await api.answer();
+  assert.equal(machine.distrusts, 1);
 });

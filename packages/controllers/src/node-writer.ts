@@ -1,5 +1,5 @@
 /** What the node lifecycle machine wants, done on the API server. */
-import { CONTENT, type Client } from '@megaplane/client/client';
+import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
@@ -71,6 +71,11 @@ const ANNOTATION = 1 << 6;
 const PODS = 1 << 7;
 const TELL = 1 << 8;
 
+/** The server said what there is. */
+function isTold(answer: ClientResponse): boolean {
+  return answer.ok || answer.code === 404;
+}
+
 function ttlOf(seconds: number): JsonObject {
   return seconds < 0 ? {} : { annotations: { [TTL_ANNOTATION]: `${seconds}` } };
 }
@@ -81,6 +86,8 @@ export class NodeWriter implements LifecycleEffects {
   readonly #events: NodeEvents;
   readonly #scan = new NodeScan();
   #machine: NodeLifecycle | undefined;
+  /** When the server last answered a confirming read. */
+  #heardMs = -Infinity;
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -152,26 +159,36 @@ export class NodeWriter implements LifecycleEffects {
   }
 
   async #confirm(id: number, name: string): Promise<void> {
-    const { client, monotonicMs } = this.#options;
     const machine = this.#machine;
-    const startMs = monotonicMs();
-    const timeoutMs = CONFIRM_TIMEOUT_MS;
-    const [node, lease] = await Promise.all([
-      client.request({ method: 'GET', path: `/api/v1/nodes/${name}`, timeoutMs }),
-      client.request({ method: 'GET', path: `${LEASES}/${name}`, timeoutMs }),
+    const reads = await Promise.all([
+      this.#ask(`/api/v1/nodes/${name}`),
+      this.#ask(`${LEASES}/${name}`),
     ]);
     if (machine === undefined || !this.#options.nodes.exists(id)) return;
-    if ((!node.ok && node.code !== 404) || (!lease.ok && lease.code !== 404)) {
-      return machine.confirmFailed(id);
-    }
+    const silentMs = Math.max(...reads.map((read) => read.silentMs));
+    const [{ answer: node }, { answer: lease }] = reads;
+    if (!isTold(node) || !isTold(lease)) return machine.confirmFailed(id, silentMs);
     // A node that is gone counts as heard from: its removal is on the way.
-    if (!node.ok) return void machine.confirmed(id, 0, -1, 0);
+    if (!node.ok) return void machine.confirmed(id, 0, -1, silentMs);
     this.#scan.scan(node.bytes, 0, node.bytes.length);
     const renewed = lease.ok ? leaseHash(lease.bytes, 0, lease.bytes.length) : 0;
-    const tookMs = monotonicMs() - startMs;
-    if (machine.confirmed(id, this.#scan.heartbeat, renewed, tookMs)) {
+    if (machine.confirmed(id, this.#scan.heartbeat, renewed, silentMs)) {
       await this.#markUnknown(id, name, node.object);
     }
+  }
+
+  /**
+   * What a confirming read gave, and for how long the server had answered none of them before. One
+   * that waits behind others, as when a zone falls silent, says nothing against the server.
+   */
+  async #ask(path: string): Promise<{ answer: ClientResponse; silentMs: number }> {
+    const { client, monotonicMs } = this.#options;
+    const startMs = monotonicMs();
+    const answer = await client.request({ method: 'GET', path, timeoutMs: CONFIRM_TIMEOUT_MS });
+    const nowMs = monotonicMs();
+    const silentMs = nowMs - Math.max(startMs, this.#heardMs);
+    if (isTold(answer)) this.#heardMs = nowMs;
+    return { answer, silentMs };
   }
 
   async #markUnknown(id: number, name: string, node: JsonObject): Promise<void> {
