@@ -122,12 +122,13 @@ export function renderPage(
 ): string {
   const families = new Map<string, Family>();
   for (const metric of page.metrics) {
-    const head = `# HELP ${metric.name} ${escaped(metric.help)}\n# TYPE ${metric.name} ${metric.kind}`;
-    const family = families.get(metric.name) ?? { head, metrics: [] };
-    families.set(metric.name, family);
+    const { name, help, kind } = metric;
+    const head = `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${kind}`;
+    const family = families.get(name) ?? { head, metrics: [] };
+    families.set(name, family);
     for (const subject of subjectsOf(metric, node)) {
       const samples = samplesOf(metric, usage, subject);
-      if (samples instanceof Error) onError(`metric ${metric.name}: ${samples.message}`);
+      if (samples instanceof Error) onError(`metric ${name}: ${samples.message}`);
       else family.metrics.push(samples);
     }
   }
