@@ -7,8 +7,11 @@ import { WorkloadApi } from '../test/workload-api.ts';
 
 /** Its pods stay however often they are deleted. */
 class StuckApi extends WorkloadApi {
+  tries = 0;
+
   override async request(request: ClientRequest): Promise<ClientResponse> {
     const isPods = request.method === 'DELETE' && request.path.endsWith('/pods');
+    if (isPods) this.tries++;
     return isPods
       ? { ok: true, code: 200, object: {}, bytes: Buffer.from('{}') }
       : super.request(request);
@@ -31,10 +34,14 @@ test('pods that outlive their grace without a finalizer are told of as unexpecte
     return stringAt(found, 'message');
   };
   await api.advance(50_000);
+  const before = api.tries;
+  assert(before > 0 && before <= 14, `${before} tries`);
   assert.equal(failure(), 'All content successfully deleted, may be waiting on finalization');
   await api.advance(60_000);
   const text = 'unexpected items still remain in namespace: n for gvr: /v1, Resource=pods';
   assert.equal(failure(), `Failed to delete all resource types, 1 remaining: ${text}`);
+  const more = api.tries - before;
+  assert(more > 0 && more <= 6, `${more} tries in the minute in which they should have gone`);
 });
 
 /** One of its pods goes at a time. */

@@ -34,6 +34,8 @@ interface Round {
   /** How long the namespace has been going. */
   readonly goingMs: number;
   readonly errors: string[];
+  /** What nothing holds and what is there all the same: told as errors are, and waited for. */
+  readonly leftovers: string[];
   readonly remaining: Map<string, number>;
   readonly finalizers: Map<string, number>;
 }
@@ -54,9 +56,13 @@ export async function deleteNamespace(
   const { resources, failed } = await discover(client);
   const since = parseTime(stringAt(namespace, 'metadata', 'deletionTimestamp'))?.seconds ?? 0;
   const goingMs = client.timers.wallMs() - since * 1000;
-  const round: Round = { goingMs, errors: [], remaining: new Map(), finalizers: new Map() };
+  const round: Round = {
+    ...{ goingMs, errors: [], leftovers: [] },
+    ...{ remaining: new Map(), finalizers: new Map() },
+  };
   await emptyNamespace(client, name, resources, round);
-  const findings = { ...round, undiscovered: failed };
+  const errors = [...round.errors, ...round.leftovers];
+  const findings = { ...round, errors, undiscovered: failed };
   const conditions = deletionConditions(namespace, findings, now());
   if (conditions !== undefined) {
     const body = { status: { conditions } };
@@ -135,7 +141,7 @@ async function emptyResource(
   if (isHeld || round.goingMs < graceMsOf(items, resource)) return;
   const kind = `${groupVersionOf(resource)}, Resource=${resource.resource}`;
   const gvr = resource.group === '' ? `/${kind}` : kind;
-  round.errors.push(`unexpected items still remain in namespace: ${namespace} for gvr: ${gvr}`);
+  round.leftovers.push(`unexpected items still remain in namespace: ${namespace} for gvr: ${gvr}`);
 }
 
 /** The longest that pods may take to end; other kinds take no time. */
