@@ -213,6 +213,25 @@ test('a token secret is filled, and goes with its service account', async () => 
   manager.stop();
 });
 
+test('a token secret that goes is no longer listed by its service account', async () => {
+  const { api, manager } = await cluster();
+  const path = '/api/v1/namespaces/default';
+  const secrets = [{ name: 't' }, { name: 'other' }];
+  await make(api, `${path}/serviceaccounts`, 'robot', { secrets });
+  const annotations = { 'kubernetes.io/service-account.name': 'robot' };
+  const type = 'kubernetes.io/service-account-token';
+  await make(api, `${path}/secrets`, 't', { type }, { annotations });
+  await make(api, `${path}/secrets`, 'other', { type: 'Opaque' }, { annotations });
+  await api.advance(500);
+  for (const name of ['t', 'other']) {
+    await api.request({ method: 'DELETE', path: `${path}/secrets/${name}` });
+  }
+  await api.advance(2_000);
+  const account = api.objects.get('/api/v1/serviceaccounts default/robot');
+  assert.deepEqual(listAt(account, 'secrets'), [{ name: 'other' }]);
+  manager.stop();
+});
+
 test('a namespace goes when it is empty, its pods before the rest', async () => {
   const { api, manager } = await cluster();
   await make(api, '/api/v1/namespaces', 'gone');

@@ -1,6 +1,7 @@
 /**
  * Secrets of type `kubernetes.io/service-account-token`: filled with a token, the CA and the
- * namespace, and deleted when their service account goes.
+ * namespace, and deleted when their service account goes. One that goes by itself is taken out of
+ * the account's list.
  *
  * Without a signing key (`--service-account-private-key-file`) the token comes from the API server
  * (TokenRequest), bound to the Secret, and ends with it.
@@ -8,7 +9,7 @@
 import { CONTENT } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { SignToken } from './legacy-token.ts';
 import type { PartOptions } from './part-options.ts';
 import { Workers, type WorkResult } from './workers.ts';
@@ -21,6 +22,12 @@ const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
 const EXPIRATION_SECONDS = 10 * 365 * 86_400;
 const WORKERS = 5;
 
+/** Whose token a secret has; without a uid it is whoever has the name. */
+interface Account {
+  readonly name: string;
+  readonly uid: string;
+}
+
 export interface TokenSecretsOptions extends PartOptions {
   readonly rootCa: string;
   /** Without it the API server is asked for the tokens. */
@@ -32,8 +39,10 @@ export class TokenSecrets {
   readonly #workers: Workers<string>;
   readonly #secrets: Informer;
   readonly #accounts: Informer;
-  /** Token secrets only, which are few: by namespace, as their account is in the same one. */
-  readonly #known: Map<string, Set<string>> = new Map();
+  /** Accounts of token secrets, which are few: by namespace, as the account is in the same one. */
+  readonly #known: Map<string, Map<string, Account>> = new Map();
+  /** Of secrets that have gone, until their account no longer lists them. */
+  readonly #gone: Map<string, Account> = new Map();
 
   constructor(options: TokenSecretsOptions) {
     this.#options = options;
@@ -64,20 +73,26 @@ export class TokenSecrets {
         if (!text.includes(TYPE_TEXT)) return;
         const key = this.#secrets.keyOf(row);
         const namespace = namespaceOf(key);
-        const known = this.#known.get(namespace) ?? new Set();
-        this.#known.set(namespace, known.add(key));
+        const known = this.#known.get(namespace) ?? new Map<string, Account>();
+        this.#known.set(namespace, known.set(key, accountOf(text)));
         this.#workers.add(key);
       },
       onDelete: (row) => {
         const key = this.#secrets.keyOf(row);
         const known = this.#known.get(namespaceOf(key));
-        if (known?.delete(key) === true && known.size === 0) this.#known.delete(namespaceOf(key));
+        const account = known?.get(key);
+        if (known === undefined || account === undefined) return;
+        known.delete(key);
+        if (known.size === 0) this.#known.delete(namespaceOf(key));
+        if (account.name === '') return;
+        this.#gone.set(key, account);
+        this.#workers.add(key);
       },
     };
   }
 
   #addAll(account: string): void {
-    for (const key of this.#known.get(namespaceOf(account)) ?? []) this.#workers.add(key);
+    for (const key of this.#known.get(namespaceOf(account))?.keys() ?? []) this.#workers.add(key);
   }
 
   start(): void {
@@ -91,6 +106,9 @@ export class TokenSecrets {
   async #work(key: string): Promise<WorkResult> {
     const { client } = this.#options;
     const [namespace = '', name = ''] = key.split('/');
+    const gone = this.#gone.get(key);
+    if (gone !== undefined && !(await this.#unlist(namespace, name, gone))) return 'retry';
+    this.#gone.delete(key);
     const path = `/api/v1/namespaces/${namespace}/secrets/${name}`;
     const secret = await client.request({ method: 'GET', path });
     if (!secret.ok) return secret.code === 404 ? 'done' : 'retry';
@@ -104,6 +122,20 @@ export class TokenSecrets {
     const wanted = stringAt(annotations, ACCOUNT_UID);
     if (!found.ok || (wanted !== '' && wanted !== uid)) return this.#delete(path, secret.object);
     return this.#fill(path, account, namespace, uid, secret.object);
+  }
+
+  /** Takes a secret that has gone out of its account; false to be tried again. */
+  async #unlist(namespace: string, secret: string, { name, uid }: Account): Promise<boolean> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`;
+    const found = await this.#options.client.request({ method: 'GET', path });
+    if (!found.ok) return found.code === 404;
+    if (uid !== '' && stringAt(found.object, 'metadata', 'uid') !== uid) return true;
+    const listed = listAt(found.object, 'secrets');
+    const secrets = listed.filter((one) => stringAt(one, 'name') !== secret);
+    if (secrets.length === listed.length) return true;
+    const body = { ...found.object, secrets };
+    const written = await this.#options.client.request({ method: 'PUT', path, body });
+    return written.ok || written.code === 404;
   }
 
   async #delete(path: string, secret: JsonObject): Promise<WorkResult> {
@@ -177,6 +209,13 @@ export class TokenSecrets {
     });
     return answer.ok ? stringAt(answer.object, 'status', 'token') : '';
   }
+}
+
+function accountOf(secret: Buffer): Account {
+  const object = JSON.parse(secret.toString('utf8')) as JsonObject;
+  const isToken = stringAt(object, 'type') === TYPE;
+  const annotations = isToken ? objectAt(object, 'metadata', 'annotations') : undefined;
+  return { name: stringAt(annotations, ACCOUNT), uid: stringAt(annotations, ACCOUNT_UID) };
 }
 
 function namespaceOf(key: string): string {
