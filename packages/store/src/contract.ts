@@ -290,6 +290,6 @@ export interface LeaseTable {
   readonly size: number;
   /** Visits lease numbers, in no order that means anything. */
   each(visit: (lease: number) => void): void;
-  /** Visits the live record of each attached key, in key order. */
+  /** Visits the live record of each attached key: a few thousand in key order, more in no order. */
   eachKey(lease: number, visit: (ref: number) => void): void;
 }

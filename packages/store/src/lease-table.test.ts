@@ -89,6 +89,17 @@ tick 9000
   );
 });
 
+test('few keys of a lease are shown in order, many as they lie', () => {
+  for (const count of [4096, 4097]) {
+    const store = newStore();
+    const lease = store.leases.grant(0, 1, 100, 0);
+    const keys = Array.from({ length: count }, (_, n) => `k${(n * 7919) % count}`);
+    for (const key of keys) put(store, key, lease);
+    const shown = keysOf(store, lease).split(' ');
+    assert.deepEqual(shown, count === 4096 ? keys.toSorted() : keys.toReversed());
+  }
+});
+
 test('limits and unknown leases are refused', () => {
   const { leases } = newStore();
   assert.equal(leases.grant(0, 1, 9_000_000_001, 0), FAILURE.leaseTtlTooLarge);

@@ -19,6 +19,8 @@ export const LEASE_TTL_SECONDS_MAX = 9_000_000_000;
 export const LEASE_TTL_SECONDS_MIN = 2;
 /** Leases that one tick may end, as in etcd's loop of 500 per 500 ms. */
 const EXPIRIES_PER_TICK_MAX = 500;
+/** Keys of a lease up to which they are shown in order: sorting half a million takes a second. */
+const SORTED_KEYS_MAX = 4096;
 /** Leases looked at per call of `note`, how often each at most, and from which age on. */
 const NOTE_LOOKS_MAX = 2000;
 const NOTE_CYCLE_MS = 2000;
@@ -265,7 +267,7 @@ export class Leases implements LeaseTable {
   eachKey(lease: number, visit: (ref: number) => void): void {
     const ids: number[] = [];
     for (let id = this.#firstKey.get(lease); id !== 0; id = this.#nextKey.get(id)) ids.push(id);
-    ids.sort((a, b) => this.#keys.compareIds(a, b));
+    if (ids.length <= SORTED_KEYS_MAX) ids.sort((a, b) => this.#keys.compareIds(a, b));
     for (const id of ids) visit(this.#keys.head(id));
   }
 
