@@ -49,6 +49,10 @@ export function answerPath(parts: ServerParts, call: Call): void {
     notFound(call);
     return;
   }
+  if (first === 'api' && !['', 'v1'].includes(second)) {
+    call.fail(generic('NotFound'));
+    return;
+  }
   const isGroups = first === 'apis' && fourth === undefined && third === undefined;
   if (exchange.method !== 'GET' && !isGroups) {
     call.fail(generic('MethodNotAllowed'));

@@ -92,7 +92,9 @@ export function answerResource(
     call.annotate('k8s.io/deprecated', 'true');
   }
   if (!media.ok && !isProxied(call.exchange.path)) {
-    call.fail(media.status);
+    // routes of patches take their types alone, whatever is asked for
+    const isPatch = served.custom === null && call.exchange.method === 'PATCH';
+    call.fail((isPatch ? checkPatchType(call, served) : null) ?? media.status);
     return;
   }
   if (isOutOfScope(call, served)) {
@@ -165,8 +167,9 @@ function checkRoute(call: Call, served: Served): Status | null {
   const { resource } = served;
   if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
   if (!isProxied(exchange.path) && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
-    const { subresource } = info;
-    const isWay = subresource === '' || resource.subresources.has(subresource);
+    const { subresource, namespace } = info;
+    const isInside = !resource.namespaced || namespace !== '';
+    const isWay = subresource === '' || (isInside && resource.subresources.has(subresource));
     return generic(isWay || served.custom !== null ? 'MethodNotAllowed' : 'NotFound');
   }
   if (info.verb === 'proxy') return generic('NotFound');

@@ -119,6 +119,17 @@ test('a scale is shown as a table where one is asked for', () => {
   assert.deepEqual(shown('PATCH', change), ['Table', columns, ['w', 5, 0, '0s'], metadata]);
 });
 
+test('a patch of no known kind is told of before a table that cannot be made', () => {
+  const { ask } = server();
+  const path = '/api/v1/namespaces/default/configmaps/c';
+  const accept = 'application/json;as=Table;v=v9;g=meta.k8s.io';
+  const status = (type: string): number =>
+    ask('PATCH', path, {}, { accept, 'content-type': type }).status;
+  assert.equal(status('application/yaml'), 415);
+  assert.equal(status('application/merge-patch+json'), 406);
+  assert.equal(ask('PATCH', path, {}, { accept: 'text/html', 'content-type': 'x/y' }).status, 415);
+});
+
 test('a generation comes with a new object at most, and is 1 for a priority class', () => {
   const { ask } = server();
   const merge = { 'content-type': 'application/merge-patch+json' };

@@ -207,7 +207,10 @@ test('the empty namespace of a source stays, and the elder field has none', () =
 test('ways that there are not are not found by any method', () => {
   const { expect } = admittingModel();
   assert.equal(expect(404, 'POST', '/apis/nope/v1').text, '404 page not found\n');
+  expect(404, 'DELETE', '/api/v2');
+  expect(405, 'DELETE', '/api/v1');
   expect(404, 'OPTIONS', `${SETS}/s/nope`);
+  expect(404, 'OPTIONS', '/apis/apps/v1/daemonsets/s/status');
   expect(405, 'OPTIONS', `${SETS}/s/status`);
   expect(405, 'OPTIONS', `${SETS}/s`);
 });
