@@ -13,7 +13,7 @@ const id: fc.Arbitrary<WatchId> = fc.oneof(
 test('ids of a stream, given in order or chosen at will, name what a map would', () => {
   const step = fc.record({ id: fc.option(id, { nil: null }), isRemoval: fc.boolean() });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
       const ids = new WatchIds();
       const model = new Map<WatchId, number>();
       let given = 0;

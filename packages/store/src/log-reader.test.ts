@@ -63,7 +63,10 @@ const damage = fc.oneof(
   fc.record({ kind: fc.constant('cut' as const), at: fc.nat() }),
   fc.record({ kind: fc.constant('zero' as const), at: fc.nat(), size: fc.nat(600) }),
   fc.record({ kind: fc.constant('move' as const), at: fc.nat(), to: fc.nat() }),
-  fc.record({ kind: fc.constant('noise' as const), bytes: fc.uint8Array({ maxLength: 200 }) }),
+  fc.record({
+    kind: fc.constant('noise' as const),
+    bytes: fc.uint8Array({ maxLength: 200, size: 'max' }),
+  }),
 );
 type Damage = typeof damage extends fc.Arbitrary<infer T> ? T : never;
 

@@ -232,13 +232,17 @@ function story(options: StorageOptions): (steps: Step[]) => void {
 }
 
 test('any history reads, counts and watches as the naive model does', () => {
-  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), story(IN_MEMORY)), { numRuns: RUNS });
+  fc.assert(fc.property(fc.array(step, { maxLength: 60, size: 'max' }), story(IN_MEMORY)), {
+    numRuns: RUNS,
+  });
 });
 
 test('keys of several classes keep one order of revisions', () => {
   const prefixes = [{ prefix: '/a/' }, { prefix: '/a/x/' }, { prefix: '/b/' }];
   const options = { ...IN_MEMORY, prefixes };
-  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), story(options)), { numRuns: RUNS });
+  fc.assert(fc.property(fc.array(step, { maxLength: 60, size: 'max' }), story(options)), {
+    numRuns: RUNS,
+  });
 });
 
 test('a history budget cuts its own prefix and leaves the others', () => {
