@@ -58,9 +58,12 @@ export function factsOf(object: NodeObject): NodeFacts {
     isCordoned: object.spec?.unschedulable === true,
     features: object.status?.declaredFeatures ?? [],
   };
-  const images = (object.status?.images ?? []).flatMap(({ names = [], sizeBytes = 0 }) =>
-    names.map((image) => ({ name: image, sizeBytes })),
-  );
+  // An image that is listed twice is there once, as it is told of first.
+  const sizes = new Map<string, number>();
+  for (const { names = [], sizeBytes = 0 } of object.status?.images ?? []) {
+    for (const image of names) if (!sizes.has(image)) sizes.set(image, sizeBytes);
+  }
+  const images = [...sizes].map(([image, sizeBytes]) => ({ name: image, sizeBytes }));
   const taints = kind.taints.map(({ key, value = '', effect }) => [key, value, effect]);
   const rest = JSON.stringify([hasOwnHostname, kind.isCordoned, taints, kind.features]);
   return {

@@ -261,7 +261,8 @@ class Pair {
   #bind(id: number, { metadata, spec }: PodObject, nodeName: string): void {
     // Different starts, so that no two victims are equally good.
     const startTime = new Date(1000 * (id + 1)).toISOString();
-    const pod = { kind: 'Pod', metadata, spec: { ...spec, nodeName }, status: { startTime } };
+    const status = this.draw.running(startTime);
+    const pod = { kind: 'Pod', metadata, spec: { ...spec, nodeName }, status };
     this.pending.delete(id);
     this.nominated.delete(id);
     this.cluster.apply(pod);

@@ -67,7 +67,10 @@ export class RandomWorkload {
     if (this.chance(0.3)) allocatable['ephemeral-storage'] = '10Gi';
     const declaredFeatures = ['UserNamespacesHostNetworkSupport'];
     const images = this.chance(0.2)
-      ? [{ names: [this.of(['app:1', 'app:2'])], sizeBytes: 800_000_000 }]
+      ? this.#some(2, () => ({
+          names: [this.of(['app:1', 'app:2'])],
+          sizeBytes: 800_000_000,
+        }))
       : [];
     return {
       kind: 'Node',
@@ -243,6 +246,13 @@ export class RandomWorkload {
       spec['volumes'] = [...volumes, { name: 'image', image }];
     }
     return spec;
+  }
+
+  /** What kubelets tell of a pod that runs, which may have been resized. */
+  running(startTime: string): PodObject['status'] & object {
+    if (!this.chance(0.1)) return { startTime };
+    const requests = { cpu: this.of(['100m', '700m', '2']), memory: this.of(['64Mi', '2Gi']) };
+    return { startTime, containerStatuses: [{ name: 'c', resources: { requests } }] };
   }
 
   #some<T>(most: number, draw: () => T): T[] {
