@@ -165,7 +165,9 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
   }
   troubles.end();
   users.end();
-  await cluster.advance(plan.restMs);
+  await cluster.advance(plan.restMs / 2);
+  await during(users.finish());
+  await cluster.advance(plan.restMs / 2);
   await assertAtRest(cluster, fleet);
   const before = meter.most;
   const summary = await summaryOf(cluster);

@@ -67,12 +67,21 @@ const JOB_POLICIES: readonly JsonObject[] = [
   },
 ];
 
+interface Wanted {
+  readonly namespace: string;
+  readonly kind: Kind;
+  readonly name: string;
+  readonly spec: JsonObject;
+}
+
 export class SimulatedUsers {
   readonly #cluster: ClusterSimulation;
   readonly #fleet: SimulatedFleet;
   readonly #random: Random;
   readonly #isQuiet: boolean;
   readonly #passing: string[] = [];
+  /** What was made or changed last and not removed since, by path. */
+  readonly #wanted: Map<string, Wanted> = new Map();
   #count = 0;
   #nodes = 0;
 
@@ -144,6 +153,7 @@ export class SimulatedUsers {
 
   async #put(namespace: string, kind: Kind, name: string, spec: JsonObject): Promise<void> {
     const path = pathOf(kind, namespace);
+    this.#wanted.set(`${path}/${name}`, { namespace, kind, name, spec });
     const changed = await this.#cluster.ask(
       'PATCH',
       `${path}/${name}`,
@@ -157,7 +167,19 @@ export class SimulatedUsers {
     const policies = ['Background', 'Foreground'];
     const propagationPolicy = policies[this.#below(2)] ?? '';
     const path = `${pathOf(kind, namespace)}/${name}`;
+    this.#wanted.delete(path);
     await this.#cluster.ask('DELETE', path, { propagationPolicy });
+  }
+
+  /**
+   * What was changed while it was still on its way out, as on rough days, went in the end: who
+   * wants it makes it anew.
+   */
+  async finish(): Promise<void> {
+    for (const [path, { namespace, kind, name, spec }] of this.#wanted) {
+      const known = await this.#cluster.ask('GET', path);
+      if (!known.ok) await this.#make(pathOf(kind, namespace), kind.kind, name, spec);
+    }
   }
 
   async #deploy(namespace: string, name: string): Promise<void> {
