@@ -45,17 +45,15 @@ export function answerPath(parts: ServerParts, call: Call): void {
     notFound(call);
     return;
   }
-  if (first === 'apis' && second !== '' && !isGroupServed(second)) {
-    notFound(call);
-    return;
-  }
   if (first === 'api' && !['', 'v1'].includes(second)) {
     call.fail(generic('NotFound'));
     return;
   }
   const isGroups = first === 'apis' && fourth === undefined && third === undefined;
   if (exchange.method !== 'GET' && !isGroups) {
-    call.fail(generic('MethodNotAllowed'));
+    const isKnown = first !== 'apis' || parts.discovery.groupDocument(second) !== null;
+    if (isKnown) call.fail(generic('MethodNotAllowed'));
+    else notFound(call);
     return;
   }
   if (path === ISSUER_PATH || path === KEYS_PATH) answerIssuer(parts, call, path);
