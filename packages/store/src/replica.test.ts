@@ -38,9 +38,12 @@ function list(store: Store, revision: number): readonly Shown[] | number {
 
 const change = fc.record({
   key: fc.constantFrom('a/1', 'a/2', 'b/1', 'b/2', 'b/3', 'z/outside'),
-  value: fc.option(fc.string({ maxLength: 40 }), { nil: null }),
+  value: fc.option(fc.string({ maxLength: 40, size: 'max' }), { nil: null }),
 });
-const history = fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), { maxLength: 40 });
+const history = fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), {
+  maxLength: 40,
+  size: 'max',
+});
 
 /** The changes of one revision, as far as they lie below `c`. */
 interface Turn {

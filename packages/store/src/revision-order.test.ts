@@ -31,7 +31,7 @@ test('records of any history come in order of main and sub, up to the revision',
   const op = fc.record({ key: fc.nat(40), isDelete: fc.boolean(), size: fc.nat(3) });
   fc.assert(
     fc.property(
-      fc.array(fc.array(op, { minLength: 1, maxLength: 6 }), { maxLength: 60 }),
+      fc.array(fc.array(op, { minLength: 1, maxLength: 6 }), { maxLength: 60, size: 'max' }),
       fc.nat(),
       (turns, at) => {
         const store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 7);

@@ -112,7 +112,7 @@ test('a stream of requests means the same however it is cut in two', () => {
 });
 
 test('a stream of requests means the same however it is cut in many', () => {
-  const cuts = fc.array(fc.nat(STREAM.length), { maxLength: 40 });
+  const cuts = fc.array(fc.nat(STREAM.length), { maxLength: 40, size: 'max' });
   fc.assert(
     fc.property(cuts, fc.boolean(), (points, isSlow) => {
       const peer = serve(echo);
@@ -262,7 +262,7 @@ test('any bytes give an answer or silence, never an exception', () => {
       ),
       fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
     ),
-    { maxLength: 20 },
+    { maxLength: 20, size: 'max' },
   );
   fc.assert(
     fc.property(pieces, fc.boolean(), (chunks, endsEarly) => {

@@ -534,7 +534,7 @@ test('generated clients get every octet, within their windows, whatever they do'
   const runs = process.env['MEGAPLANE_LONG'] === '1' ? 20_000 : 250;
   fc.assert(
     fc.property(
-      fc.array(step, { maxLength: 40 }),
+      fc.array(step, { maxLength: 40, size: 'max' }),
       fc.constantFrom(1_000_000, 1_000_000, 9973, 100),
       (steps, pieces) => {
         const model = new Model();
@@ -553,11 +553,11 @@ test('random frames never throw, and are answered by whole frames', () => {
       flags: fc.nat({ max: 255 }),
       id: fc.nat({ max: 9 }),
       payload: fc.oneof(
-        fc.uint8Array({ maxLength: 40 }),
+        fc.uint8Array({ maxLength: 40, size: 'max' }),
         fc.constantFrom(block('/'), block('/', 'POST'), setting(4, 0), number(9), Buffer.alloc(8)),
       ),
     }),
-    { maxLength: 30 },
+    { maxLength: 30, size: 'max' },
   );
   fc.assert(
     fc.property(random, fc.integer({ min: 1, max: 200 }), (frames, pieces) => {
