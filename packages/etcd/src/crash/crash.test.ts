@@ -79,7 +79,9 @@ class Scene {
     if (watches && this.watched.length < 4) this.watched.push({ from: 2, seen: [], next: 2 });
     for (const watch of this.watched) this.#watch(clients[0], watch);
     const enough = this.operations.length + OPERATIONS_MIN + this.#random.below(OPERATIONS_MIN);
-    for (let i = 0; this.operations.length < enough && i < 2000; i++) {
+    const before = this.defragmented;
+    const isEarly = (): boolean => this.operations.length < enough || this.defragmented === before;
+    for (let i = 0; isEarly() && i < 2000; i++) {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     await this.kill();
