@@ -16,6 +16,28 @@ test('a key is queued once and never worked on twice at a time', () => {
   assert.equal(queue.take(0), undefined);
 });
 
+test('keys come in the order in which they became ready, also after some were dropped', () => {
+  const step = fc.tuple(fc.constantFrom('add', 'add', 'drop', 'take', 'take'), fc.nat(40));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 6000, size: 'max' }), (steps) => {
+      const queue = new WorkQueue<number>();
+      let model: number[] = [];
+      for (const [what, key] of steps) {
+        if (what === 'add' && !model.includes(key)) model.push(key);
+        if (what === 'add') queue.add(key);
+        if (what === 'drop') model = model.filter((one) => one !== key);
+        if (what === 'drop') queue.drop(key);
+        if (what !== 'take') continue;
+        const taken = queue.take(0);
+        assert.equal(taken, model.shift());
+        if (taken !== undefined) queue.done(taken);
+      }
+      assert.equal(queue.ready, model.length);
+    }),
+    { numRuns: 20 },
+  );
+});
+
 test('failures wait twice as long each time, up to 1,000 s, until one succeeds', () => {
   const queue = new WorkQueue<string>();
   queue.add('a');

@@ -13,8 +13,21 @@ export interface RetryDelays {
 /** `DefaultTypedControllerRateLimiter` of client-go's workqueue. */
 const RETRY: RetryDelays = { minMs: 5, maxMs: 1_000_000 };
 
+/** Keys that have been taken are cut off when they are as many, and as many as the rest. */
+const TAKEN_MIN = 1024;
+
 export class WorkQueue<K> {
-  readonly #ready: Set<K> = new Set();
+  /** With the number of the last time that the key became ready. */
+  readonly #ready: Map<K, number> = new Map();
+  /**
+   * In the order in which they became ready, those before `#first` are taken: the first of a Set of
+   * many that begins with removed ones is found by passing all of these.
+   */
+  #order: K[] = [];
+  /** The number of each in `#order`. */
+  #numbers: number[] = [];
+  #first = 0;
+  #entered = 0;
   readonly #waiting: Map<K, number> = new Map();
   /** Appointments by time; one that is no longer in `#waiting` with its time is void. */
   readonly #appointments: Appointment<K>[] = [];
@@ -66,7 +79,9 @@ export class WorkQueue<K> {
 
   #enter(key: K): void {
     if (this.#ready.has(key)) return;
-    this.#ready.add(key);
+    this.#ready.set(key, ++this.#entered);
+    this.#order.push(key);
+    this.#numbers.push(this.#entered);
     this.#readied(key);
   }
 
@@ -84,12 +99,24 @@ export class WorkQueue<K> {
       const due = popFirst(this.#appointments);
       if (due !== undefined) this.add(due.key);
     }
-    for (const key of this.#ready) {
+    while (this.#first < this.#order.length) {
+      const key = this.#order[this.#first] as K;
+      const number = this.#numbers[this.#first++];
+      this.#cut();
+      // it was dropped, and may have come back since
+      if (this.#ready.get(key) !== number) continue;
       this.#ready.delete(key);
       this.#active.add(key);
       return key;
     }
     return undefined;
+  }
+
+  #cut(): void {
+    if (this.#first < TAKEN_MIN || this.#first * 2 < this.#order.length) return;
+    this.#order = this.#order.slice(this.#first);
+    this.#numbers = this.#numbers.slice(this.#first);
+    this.#first = 0;
   }
 
   /** The work is done: what failed before is forgotten. */
