@@ -20,6 +20,7 @@ import { answerForm } from './answer-form.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
 import { shownOptions } from './delete-options.ts';
+import { DeletedList } from './deleted-list.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
 import { continueAfter, startOfPage } from './continue-token.ts';
@@ -353,6 +354,9 @@ function removeAll(
   metadata: JsonObject,
 ): void {
   const { call, served, world } = context;
+  const { encoding, transform, pretty } = call.media;
+  const isText = encoding === 'json' && transform === 'none' && !pretty;
+  const texts = isText ? new DeletedList() : null;
   const items: JsonObject[] = [];
   let refusal: ReturnType<typeof conflict> | null = null;
   const shape = checkTransformShape(call.media, true, goTypeOf(served, true));
@@ -366,7 +370,12 @@ function removeAll(
       return;
     }
     const { apiVersion, listKind } = served.resource;
-    const list = { kind: listKind, apiVersion, metadata, items };
+    const head = { kind: listKind, apiVersion, metadata };
+    if (texts !== null) {
+      texts.send(call, head);
+      return;
+    }
+    const list = { ...head, items };
     const form = answerForm(call, served, list, true);
     if (form.ok) call.sendObject(200, form.value);
     else call.fail(form.status);
@@ -388,7 +397,9 @@ function removeAll(
           // upstream answers the list that it went through, not what became of its items
           const shown = shownObject(result.value.before);
           const { kind: _, apiVersion: __, ...rest } = shown;
-          items.push(served.custom === null ? rest : shown);
+          const item = served.custom === null ? rest : shown;
+          if (texts === null) items.push(item);
+          else texts.add(item);
         } else if (result.status.code !== 404) {
           refusal ??= result.status;
         }
