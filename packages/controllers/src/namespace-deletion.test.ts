@@ -4,6 +4,7 @@ import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
+import { againAfterMs, type Left } from './namespace-deletion.ts';
 
 /** Its pods stay however often they are deleted. */
 class StuckApi extends WorkloadApi {
@@ -70,4 +71,14 @@ test('what the conditions say of a namespace that empties is no reason to look a
   await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
   await api.advance(10_000);
   assert(api.looks > 3 && api.looks < 20, `${api.looks} looks`);
+});
+
+test('what empties steadily is looked at when it should be empty, what is stuck ever later', () => {
+  const left = (rounds: number, objects: number, atMs: number): Left => ({ rounds, objects, atMs });
+  assert.equal(againAfterMs(left(1, 100, 0), null), 500);
+  assert.equal(againAfterMs(left(9, 100, 50_000), left(8, 100, 40_000)), 500 * 1.5 ** 8);
+  assert.equal(againAfterMs(left(12, 100, 50_000), left(11, 100, 40_000)), 15_000);
+  assert.equal(againAfterMs(left(9, 100, 50_000), left(8, 1100, 40_000)), 1000);
+  assert.equal(againAfterMs(left(9, 1, 50_000), left(8, 1100, 40_000)), 500);
+  assert.equal(againAfterMs(left(3, 1000, 3000), left(2, 1001, 2000)), 500 * 1.5 ** 2);
 });

@@ -40,12 +40,33 @@ interface Round {
   readonly finalizers: Map<string, number>;
 }
 
-/** Deletes one namespace; to be called until it says `done`. `rounds` counts the calls before. */
+/** What the last round of a namespace left. */
+export interface Left {
+  /** How many rounds have left something. */
+  readonly rounds: number;
+  readonly objects: number;
+  readonly atMs: number;
+}
+
+/** How long what is `left` is waited for: no longer than it takes to go at the pace so far. */
+export function againAfterMs(left: Left, before: Left | null): number {
+  const longestMs = Math.min(LEFT_AGAIN_MS_MIN * 1.5 ** (left.rounds - 1), LEFT_AGAIN_MS_MAX);
+  const gone = before === null ? 0 : before.objects - left.objects;
+  if (before === null || gone <= 0) return longestMs;
+  const expectedMs = ((left.atMs - before.atMs) * left.objects) / gone;
+  return Math.max(LEFT_AGAIN_MS_MIN, Math.min(longestMs, expectedMs));
+}
+
+/**
+ * Deletes one namespace; to be called until it says `done`. `before` is what the round before left,
+ * and `tell` is told what this one leaves.
+ */
 export async function deleteNamespace(
   client: Client,
   name: string,
   now: () => string,
-  rounds: number,
+  before: Left | null,
+  tell: (left: Left) => void,
 ): Promise<WorkResult> {
   const path = `/api/v1/namespaces/${name}`;
   const answer = await client.request({ method: 'GET', path });
@@ -78,7 +99,10 @@ export async function deleteNamespace(
   const isBroken = failed.length > 0 || round.errors.length > 0;
   if (isBroken) return 'retry';
   if (round.remaining.size > 0) {
-    return { againMs: Math.min(LEFT_AGAIN_MS_MIN * 1.5 ** rounds, LEFT_AGAIN_MS_MAX) };
+    const objects = [...round.remaining.values()].reduce((sum, count) => sum + count, 0);
+    const left = { rounds: (before?.rounds ?? 0) + 1, objects, atMs: client.timers.nowMs() };
+    tell(left);
+    return { againMs: againAfterMs(left, before) };
   }
   return finalize(client, name);
 }

@@ -5,7 +5,7 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { PartOptions } from './part-options.ts';
 import type { Counter, Histogram } from './metric-board.ts';
 import { ensureDefault, ROOT_CA_NAME, type NamespaceDefault } from './namespace-defaults.ts';
-import { deleteNamespace } from './namespace-deletion.ts';
+import { deleteNamespace, type Left } from './namespace-deletion.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const DELETION_WORKERS = 10;
@@ -26,8 +26,8 @@ export class NamespacePart {
   readonly #namespaces: Informer;
   readonly #scan = new ObjectScan();
   readonly #terminating: Set<string> = new Set();
-  /** How often each namespace that goes was looked at with something left in it. */
-  readonly #rounds: Map<string, number> = new Map();
+  /** What the last round left in each namespace that goes. */
+  readonly #left: Map<string, Left> = new Map();
   readonly #deletions: Workers<string>;
   readonly #ensured: readonly Workers<string>[];
   readonly #published: Counter;
@@ -50,15 +50,10 @@ export class NamespacePart {
     this.#deletions = new Workers(
       timers,
       options.workers ?? DELETION_WORKERS,
-      async (name) => {
-        const rounds = this.#rounds.get(name) ?? 0;
-        const result = await deleteNamespace(client, name, now, rounds);
-        // Rounds that the server broke off tell nothing of what holds the namespace.
-        if (typeof result === 'object' && this.#terminating.has(name)) {
-          this.#rounds.set(name, rounds + 1);
-        }
-        return result;
-      },
+      (name) =>
+        deleteNamespace(client, name, now, this.#left.get(name) ?? null, (left) => {
+          if (this.#terminating.has(name)) this.#left.set(name, left);
+        }),
       onError,
       informers.queues.queue('namespace'),
       RETRY,
@@ -110,7 +105,7 @@ export class NamespacePart {
       onDelete: (row) => {
         const name = this.#namespaces.keyOf(row);
         this.#terminating.delete(name);
-        this.#rounds.delete(name);
+        this.#left.delete(name);
         this.#deletions.queue.drop(name);
       },
     };
