@@ -6,12 +6,14 @@ import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
 import { againAfterMs, type Left } from './namespace-deletion.ts';
 
+const isCollection = (path: string): boolean => path.split('?')[0]?.endsWith('/pods') === true;
+
 /** Its pods stay however often they are deleted. */
 class StuckApi extends WorkloadApi {
   tries = 0;
 
   override async request(request: ClientRequest): Promise<ClientResponse> {
-    const isPods = request.method === 'DELETE' && request.path.endsWith('/pods');
+    const isPods = request.method === 'DELETE' && isCollection(request.path);
     if (isPods) this.tries++;
     return isPods
       ? { ok: true, code: 200, object: {}, bytes: Buffer.from('{}') }
@@ -53,8 +55,8 @@ class MeltingApi extends WorkloadApi {
   override async request(request: ClientRequest): Promise<ClientResponse> {
     const { method, path } = request;
     if (method === 'GET' && path === '/api/v1/namespaces/n') this.looks++;
-    if (method !== 'DELETE' || !path.endsWith('/pods')) return super.request(request);
-    return super.request({ ...request, path: `${path}/p${this.#gone++}` });
+    if (method !== 'DELETE' || !isCollection(path)) return super.request(request);
+    return super.request({ ...request, path: `/api/v1/namespaces/n/pods/p${this.#gone++}` });
   }
 }
 

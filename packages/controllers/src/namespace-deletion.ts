@@ -29,6 +29,8 @@ const LEFT_AGAIN_MS_MIN = 500;
 const LEFT_AGAIN_MS_MAX = 15_000;
 /** Objects of one resource that a round looks at for their finalizers. */
 const LOOK_MAX = 100;
+/** Objects that one request deletes. */
+const PAGE_MAX = 1000;
 
 interface Round {
   /** How long the namespace has been going. */
@@ -190,9 +192,15 @@ async function deleteAll(
 ): Promise<void> {
   const body = { propagationPolicy: 'Background' };
   if (resource.verbs.includes('deletecollection')) {
-    const path = collectionPath(resource, namespace);
-    const gone = await client.request({ method: 'DELETE', path, body });
-    if (!gone.ok && gone.code !== 404) round.errors.push(textOf(gone.status, resource.resource));
+    // in pages: the answer tells all of each object that goes
+    const path = `${collectionPath(resource, namespace)}?limit=${PAGE_MAX}`;
+    let page = path;
+    while (page !== '') {
+      const gone = await client.request({ method: 'DELETE', path: page, body });
+      if (!gone.ok && gone.code !== 404) round.errors.push(textOf(gone.status, resource.resource));
+      const next = gone.ok ? stringAt(gone.object, 'metadata', 'continue') : '';
+      page = next === '' ? '' : `${path}&continue=${encodeURIComponent(next)}`;
+    }
     return;
   }
   for (const item of listAt(list, 'items')) {
