@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
-import { listAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { internalError } from '@megaplane/machinery/status';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
 import { againAfterMs, type Left } from './namespace-deletion.ts';
@@ -76,11 +77,45 @@ test('what the conditions say of a namespace that empties is no reason to look a
 });
 
 test('what empties steadily is looked at when it should be empty, what is stuck ever later', () => {
-  const left = (rounds: number, objects: number, atMs: number): Left => ({ rounds, objects, atMs });
+  const left = (rounds: number, objects: number, atMs: number): Left => {
+    return { rounds, objects, atMs, told: new Set() };
+  };
   assert.equal(againAfterMs(left(1, 100, 0), null), 500);
   assert.equal(againAfterMs(left(9, 100, 50_000), left(8, 100, 40_000)), 500 * 1.5 ** 8);
   assert.equal(againAfterMs(left(12, 100, 50_000), left(11, 100, 40_000)), 15_000);
   assert.equal(againAfterMs(left(9, 100, 50_000), left(8, 1100, 40_000)), 1000);
   assert.equal(againAfterMs(left(9, 1, 50_000), left(8, 1100, 40_000)), 500);
   assert.equal(againAfterMs(left(3, 1000, 3000), left(2, 1001, 2000)), 500 * 1.5 ** 2);
+});
+
+/** The first deletion of its pods is broken off when all that a look sees were told. */
+class BrokenApi extends WorkloadApi {
+  tries = 0;
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const { method, path } = request;
+    if (method !== 'DELETE' || !isCollection(path)) return super.request(request);
+    this.tries++;
+    for (const pod of this.objects.values()) {
+      if (pod['kind'] !== 'Pod') continue;
+      pod['metadata'] = { ...objectAt(pod, 'metadata'), deletionTimestamp: '2026-01-31T10:00:00Z' };
+    }
+    if (this.tries > 1) return { ok: true, code: 200, object: {}, bytes: Buffer.from('{}') };
+    return { ok: false, code: 500, status: internalError('broken off') };
+  }
+}
+
+test('pods are told to go until one deletion of all went through, then now and then', async () => {
+  const api = new BrokenApi();
+  startManager(api, ['namespace-controller']);
+  await api.advance(100);
+  const about = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces', body: about });
+  const body = { kind: 'Pod', metadata: { name: 'p', finalizers: ['a/b'] }, spec: {} };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces/n/pods', body });
+  await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
+  await api.advance(6000);
+  assert(api.tries === 2 || api.tries === 3, `${api.tries} tries`);
+  await api.advance(300_000);
+  assert(api.tries > 4 && api.tries < 12, `${api.tries} tries`);
 });

@@ -32,7 +32,15 @@ const LOOK_MAX = 100;
 /** Objects that one request deletes. */
 const PAGE_MAX = 1000;
 
+/** Rounds after which all is told to go again: another server may have let something in late. */
+const TELL_AGAIN_ROUNDS = 4;
+
 interface Round {
+  /**
+   * Resources all of whose objects were told to go before, which is not done again each time: a
+   * hundred thousand pods that take their time would all be gone through.
+   */
+  readonly told: Set<string>;
   /** How long the namespace has been going. */
   readonly goingMs: number;
   readonly errors: string[];
@@ -48,6 +56,8 @@ export interface Left {
   readonly rounds: number;
   readonly objects: number;
   readonly atMs: number;
+  /** Resources all of whose objects were told to go. */
+  readonly told: ReadonlySet<string>;
 }
 
 /** How long what is `left` is waited for: no longer than it takes to go at the pace so far. */
@@ -79,7 +89,9 @@ export async function deleteNamespace(
   const { resources, failed } = await discover(client);
   const since = parseTime(stringAt(namespace, 'metadata', 'deletionTimestamp'))?.seconds ?? 0;
   const goingMs = client.timers.wallMs() - since * 1000;
+  const isAgain = before !== null && before.rounds % TELL_AGAIN_ROUNDS === 0;
   const round: Round = {
+    told: new Set(isAgain ? [] : before?.told),
     ...{ goingMs, errors: [], leftovers: [] },
     ...{ remaining: new Map(), finalizers: new Map() },
   };
@@ -102,7 +114,8 @@ export async function deleteNamespace(
   if (isBroken) return 'retry';
   if (round.remaining.size > 0) {
     const objects = [...round.remaining.values()].reduce((sum, count) => sum + count, 0);
-    const left = { rounds: (before?.rounds ?? 0) + 1, objects, atMs: client.timers.nowMs() };
+    const rounds = (before?.rounds ?? 0) + 1;
+    const left = { rounds, objects, atMs: client.timers.nowMs(), told: round.told };
     tell(left);
     return { againMs: againAfterMs(left, before) };
   }
@@ -146,10 +159,12 @@ async function emptyResource(
   }
   const found = listAt(before.object, 'items');
   if (found.length === 0) return;
-  // Nothing new comes into a namespace that ends, so what was told to go once need not be told
-  // again: a hundred thousand pods that take their time would all be gone through each round.
-  const isTold = found.every((item) => stringAt(item, 'metadata', 'deletionTimestamp') !== '');
-  if (!isTold) await deleteAll(client, namespace, resource, before.object, round);
+  const areGoing = found.every((item) => stringAt(item, 'metadata', 'deletionTimestamp') !== '');
+  if (!areGoing || !round.told.has(name)) {
+    const { length } = round.errors;
+    await deleteAll(client, namespace, resource, before.object, round);
+    if (round.errors.length === length) round.told.add(name);
+  }
   const after = await client.request({ method: 'GET', path: look });
   if (!after.ok) {
     round.errors.push(textOf(after.status, name));
