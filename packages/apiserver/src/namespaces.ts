@@ -1,8 +1,9 @@
 /** Namespaces: their life, and what may be created in them. */
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { pathSegmentErrors } from '@megaplane/machinery/names';
 import { findFirst, pathOf } from '@megaplane/machinery/scan';
-import { forbidden, notFound } from '@megaplane/machinery/status';
+import { forbidden, internalError, notFound } from '@megaplane/machinery/status';
 import type { AdmissionPlugin } from './admission/admission.ts';
 import { writtenName } from './admission/refusal.ts';
 import { defineBehaviour } from './behaviour.ts';
@@ -50,7 +51,13 @@ export const namespaceLifecycle: AdmissionPlugin = {
     const { served, call, world, operation } = write;
     if (!served.resource.namespaced || operation !== 'CREATE' || !served.stored) return null;
     const { namespace } = call.info;
-    if (isNamespaceOpen(world, namespace)) return null;
+    // what is nowhere is told by those who look at the object
+    if (namespace === '' || isNamespaceOpen(world, namespace)) return null;
+    const [fault] = pathSegmentErrors(namespace);
+    // upstream asks itself for the namespace, and cannot
+    if (fault !== undefined) {
+      return internalError(`invalid resource name ${JSON.stringify(namespace)}: [${fault}]`);
+    }
     const found = readNamespace(world, namespace);
     if (found === null) return notFound(NAMESPACES, namespace);
     if (stringAt(found, 'metadata', 'deletionTimestamp') === '') return null;

@@ -24,13 +24,13 @@ import type { ServerParts } from './server.ts';
 const ISSUER_PATH = '/.well-known/openid-configuration';
 const KEYS_PATH = '/openid/v1/jwks';
 
-/** Served by the router of resources' documents, to which one slash at the end is nothing. */
+/** Served by the router of resources' documents, to which slashes at the end are nothing. */
 const ROUTED = /^\/(api|apis|version|\.well-known\/openid-configuration|openid\/v1\/jwks)\b/;
 
 /** Answers; the caller has authorized the request. */
 export function answerPath(parts: ServerParts, call: Call): void {
   const { info, exchange } = call;
-  const path = ROUTED.test(info.path) ? info.path.replace(/(.)\/$/, '$1') : info.path;
+  const path = ROUTED.test(info.path) ? info.path.replace(/(.)\/+$/, '$1') : info.path;
   const [, first = '', second = '', third, fourth] = path.split('/');
   if (path.startsWith(DUMPS_PATH)) {
     if (parts.fairness === null || !answerDump(parts.fairness, call)) notFound(call);
@@ -41,7 +41,8 @@ export function answerPath(parts: ServerParts, call: Call): void {
     return;
   }
   if (answerDebugging(parts, call, path) || answerPlain(parts, call, path)) return;
-  if (!ROUTED.test(path)) {
+  // a group has a name
+  if (!ROUTED.test(path) || info.path.startsWith('/apis//')) {
     notFound(call);
     return;
   }

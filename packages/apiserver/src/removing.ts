@@ -27,6 +27,7 @@ import { continueAfter, startOfPage } from './continue-token.ts';
 import type { ListOptions } from './list-options.ts';
 import { shownObject } from './managed/tracking.ts';
 import { checkTransformShape } from './negotiation.ts';
+import { NOWHERE } from './place-check.ts';
 import { goTypeOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import { keyOf } from './served.ts';
@@ -328,6 +329,11 @@ export function deleteCollection(
   });
   if (outcome === 'compacted') {
     call.fail(expired());
+    return;
+  }
+  // upstream finds objects of all namespaces there, and none of them by its key
+  if (call.info.isNowhere === true && names.length > 0) {
+    call.fail(NOWHERE);
     return;
   }
   const revision = asked || appliedRevision;

@@ -20,6 +20,8 @@ export interface RequestInfo {
   readonly extra: boolean;
   /** A prefix form without a resource: upstream fails on it before it knows who asks. */
   readonly isBroken?: boolean;
+  /** In a namespace without a name: `/api/v1/namespaces//pods`. */
+  readonly isNowhere?: boolean;
 }
 
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
@@ -146,6 +148,7 @@ function placed(place: RequestInfo, path: string, name: string, subresource: str
 function keepPlace(method: string, info: RequestInfo): void {
   const { path, name, subresource, resource } = info;
   if (!info.isResource || info.extra || VERBS[method] === undefined) return;
+  if (info.isNowhere === true) return;
   if (name === '') {
     noteRecent({ method, before: path, ...NOTHING_BEHIND, isWhole: true, place: info });
     return;
@@ -177,9 +180,13 @@ export function parsePath(method: string, path: string): RequestInfo {
     if (rest.length === 0) return { ...nonResource(method, path), isBroken: true };
   }
   let namespace = '';
+  let isNowhere = false;
   if (rest[0] === 'namespaces' && rest.length > 1) {
     namespace = rest[1] ?? '';
-    if (rest.length > 2 && !NAMESPACE_SUBRESOURCES.has(rest[2] ?? '')) rest = rest.slice(2);
+    if (rest.length > 2 && !NAMESPACE_SUBRESOURCES.has(rest[2] ?? '')) {
+      rest = rest.slice(2);
+      isNowhere = namespace === '';
+    }
   }
   const name = rest[1] ?? '';
   if (name === '' && verb === 'get') verb = 'list';
@@ -195,6 +202,7 @@ export function parsePath(method: string, path: string): RequestInfo {
     name,
     subresource: rest[2] ?? '',
     extra: rest.length > 3,
+    ...(isNowhere ? { isNowhere } : {}),
   };
 }
 

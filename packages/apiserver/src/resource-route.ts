@@ -1,6 +1,6 @@
 /** Requests for resources: which verb, which object, which subresource, and who answers. */
 import { objectAt } from '@megaplane/machinery/json';
-import type { Subresource } from '@megaplane/machinery/kinds';
+import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   escapeFieldValue,
@@ -33,11 +33,13 @@ import { shownObject, trackNew } from './managed/tracking.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { warningsOf } from './yaml-body.ts';
 import { checkPatchType, patchObject } from './patching.ts';
+import { checkNamed, checkPlace } from './place-check.ts';
 import { isPassedOn } from './proxy/pod-routes.ts';
 import { isProxied } from './proxy/proxied-path.ts';
 import { getObject, listObjects } from './reading.ts';
 import { deleteCollection, deleteObject } from './removing.ts';
 import { isOfRouter } from './negotiation.ts';
+import type { RequestInfo } from './request-info.ts';
 import { negotiateCall } from './representation.ts';
 import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
@@ -118,7 +120,13 @@ function answerVerb(world: World, admission: Admission, call: Call, served: Serv
     answerSubresource(world, admission, call, served);
     return;
   }
-  switch (effectiveVerb(call)) {
+  const verb = effectiveVerb(call);
+  const misplaced = ASK_FIRST.has(verb) ? checkPlace(call.info, served) : null;
+  if (misplaced !== null) {
+    call.fail(misplaced);
+    return;
+  }
+  switch (verb) {
     case 'get':
       if (isComponentStatus(served)) getComponentStatus(world, call);
       else getObject(world, call, served);
@@ -149,6 +157,11 @@ function answerVerb(world: World, admission: Admission, call: Call, served: Serv
   }
 }
 
+/** Verbs for which a path is refused before anything else of the request is. */
+const ASK_FIRST: ReadonlySet<string> = new Set([
+  ...['get', 'list', 'watch', 'delete', 'deletecollection'],
+]);
+
 /**
  * Custom resources in a namespace that have none, or named without theirs: upstream's handler of
  * them knows no such path.
@@ -167,16 +180,13 @@ function checkRoute(call: Call, served: Served): Status | null {
   const { resource } = served;
   if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
   if (!isProxied(exchange.path) && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
-    const { subresource, namespace } = info;
-    const isInside = !resource.namespaced || namespace !== '';
-    const isWay = subresource === '' || (isInside && resource.subresources.has(subresource));
+    const { subresource } = info;
+    const isWay =
+      subresource === '' || (!isAcross(info, resource) && resource.subresources.has(subresource));
     return generic(isWay || served.custom !== null ? 'MethodNotAllowed' : 'NotFound');
   }
   if (info.verb === 'proxy') return generic('NotFound');
   if (info.verb === 'watch' && exchange.method !== 'GET') return generic('MethodNotAllowed');
-  if (info.name === '.' || info.name === '..') {
-    return badRequest(`Name parameter invalid: "${info.name}": may not be '${info.name}'`);
-  }
   const isNamespaces = resource.resource === 'namespaces' && resource.group === '';
   const isNamespaceItself =
     isNamespaces && !/^\/[^/]+\/[^/]+(\/[^/]+){2}\/namespaces/.test(info.path);
@@ -187,9 +197,9 @@ function checkRoute(call: Call, served: Served): Status | null {
     return served.custom === null ? checkSubresource(call, served) : null;
   }
   const verb = effectiveVerb(call);
-  const isAcross = resource.namespaced && info.namespace === '';
-  if (isAcross && info.name !== '') return generic('NotFound');
-  if (isAcross && verb !== 'list' && verb !== 'watch') return generic('MethodNotAllowed');
+  const isEverywhere = isAcross(info, resource);
+  if (isEverywhere && info.name !== '') return generic('NotFound');
+  if (isEverywhere && verb !== 'list' && verb !== 'watch') return generic('MethodNotAllowed');
   if ((verb === 'create') !== (info.name === '') && ['create', 'update', 'patch'].includes(verb)) {
     return generic('MethodNotAllowed');
   }
@@ -200,10 +210,15 @@ function checkRoute(call: Call, served: Served): Status | null {
   return isUnwatched ? methodNotSupported(served.plural, verb) : generic('MethodNotAllowed');
 }
 
+/** Whether a path is about all namespaces. */
+function isAcross({ namespace, isNowhere }: RequestInfo, { namespaced }: Resource): boolean {
+  return namespaced && namespace === '' && isNowhere !== true;
+}
+
 /** Subresources that there are not, and methods that they do not take. */
 function checkSubresource({ info, exchange }: Call, served: Served): Status | null {
   const { custom, plural, resource } = served;
-  if (custom === null && resource.namespaced && info.namespace === '') return generic('NotFound');
+  if (custom === null && isAcross(info, resource)) return generic('NotFound');
   const subresource = resource.subresources.get(info.subresource);
   // upstream says of the object that it is not there by a way that its kind does not have
   if (subresource === undefined) {
@@ -337,7 +352,8 @@ function answerUpdate(context: WriteContext, subresource: string): void {
   const { namespaced } = served.resource;
   const mismatch =
     (namespaced ? checkNamespace(object, call.info.namespace) : null) ??
-    checkName(object, call.info.name);
+    checkName(object, call.info.name) ??
+    checkPlace(call.info, served);
   if (mismatch !== null) {
     call.fail(mismatch);
     return;
@@ -350,7 +366,8 @@ function answerUpdate(context: WriteContext, subresource: string): void {
 }
 
 function answerPatch(context: WriteContext, subresource: string): void {
-  const refusal = checkPatchType(context.call, context.served);
+  const { call, served } = context;
+  const refusal = checkPatchType(call, served) ?? checkPlace(call.info, served);
   if (refusal !== null) {
     context.call.fail(refusal);
     return;
@@ -395,7 +412,7 @@ function handlerPath({ custom, resource }: Served, subresource: Subresource): st
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
 function answerSubresource(world: World, admission: Admission, call: Call, served: Served): void {
   const { info } = call;
-  const misuse = checkSubresource(call, served);
+  const misuse = checkSubresource(call, served) ?? checkNamed(info);
   const subresource = served.resource.subresources.get(info.subresource);
   if (misuse !== null || subresource === undefined) {
     call.fail(misuse ?? generic('NotFound'));
@@ -404,6 +421,12 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
   const verb = subresourceVerb(info.verb, call.exchange.method);
   const context = contextOf(world, admission, call, served);
   const own = findSubresource(handlerPath(served, subresource), verb);
+  const misplaced =
+    verb === 'get' || isPassedOn(info.subresource) ? checkPlace(info, served) : null;
+  if (misplaced !== null) {
+    call.fail(misplaced);
+    return;
+  }
   if (own !== undefined && isPassedOn(info.subresource)) {
     admitConnection(context, admission, () => {
       own({ ...context, options: PASSED_OPTIONS, body: {} });
@@ -436,7 +459,9 @@ function runSubresource(
   verb: string,
 ): void {
   const { call } = context;
-  const refusal = verb === 'patch' ? checkPatchType(call, context.served) : null;
+  const { served } = context;
+  const isPatch = verb === 'patch';
+  const refusal = isPatch ? (checkPatchType(call, served) ?? checkPlace(call.info, served)) : null;
   if (refusal !== null) {
     call.fail(refusal);
     return;
@@ -459,7 +484,8 @@ function runSubresource(
     return;
   }
   const moved = checkNamespace(body.object, call.info.namespace);
-  const mismatch = moved ?? (verb === 'update' ? checkName(body.object, call.info.name) : null);
+  const renamed = verb === 'update' ? checkName(body.object, call.info.name) : null;
+  const mismatch = moved ?? renamed ?? checkPlace(call.info, served);
   if (mismatch !== null) {
     call.fail(mismatch);
     return;

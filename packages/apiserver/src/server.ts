@@ -186,7 +186,7 @@ export class ApiServer {
       return;
     }
     if (info.isBroken === true) {
-      const fault = `unable to determine kind and namespace from url, ${info.path}`;
+      const fault = `unable to determine kind and namespace from url, ${exchange.path}`;
       const text = `"${exchange.path}": failed to create RequestInfo: ${fault}`;
       call.sendText(500, `Internal Server Error: ${text}\n`);
       return;
@@ -309,7 +309,8 @@ export class ApiServer {
       return;
     }
     if (served === undefined) {
-      if (isGroupServed(info.group)) call.fail(generic('NotFound'));
+      const isNameless = info.group === '' && /^\/*apis\//.test(info.path);
+      if (isGroupServed(info.group) && !isNameless) call.fail(generic('NotFound'));
       else call.sendText(404, '404 page not found\n');
       return;
     }

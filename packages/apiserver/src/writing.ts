@@ -38,6 +38,7 @@ import {
 } from './object-meta.ts';
 import { dropGatedPodFields } from './pod-gates.ts';
 import { faultyKind, newFaults, typeOf, withDefaults } from './schema-gate.ts';
+import { NOWHERE } from './place-check.ts';
 import { keyOf, type Served } from './served.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
 import { emptyRow, EXPECT_ABSENT, type Storage, type WriteOutcome } from './storage.ts';
@@ -169,6 +170,10 @@ function insertTry(
   const { call, served, world } = context;
   const name = stringAt(object, 'metadata', 'name');
   const namespace = stringAt(object, 'metadata', 'namespace');
+  if (call.info.isNowhere === true) {
+    call.fail(NOWHERE);
+    return;
+  }
   const key = keyOf(served, namespace, name);
   // storage looks for it first, and is not asked in a dry run
   const revised = context.isDryRun ? null : (checkNewRevision(sent) ?? checkNewRevision(object));
