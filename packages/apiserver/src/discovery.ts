@@ -380,10 +380,10 @@ function aggregatedVersions(group: Group): AggregatedVersion[] {
   }));
 }
 
-/** What another server has; of one that does not answer, that it is stale is all that is told. */
+/** What another server has; where that is not known, that it is stale is all that is told. */
 function remoteVersion({ spec, resources, availability }: RemoteService): AggregatedVersion {
   const { version } = spec;
-  if (!availability.isAvailable) return { version, freshness: 'Stale' };
+  if (!availability.isAvailable || resources === null) return { version, freshness: 'Stale' };
   const found = resources.length > 0 ? { resources: [...resources] } : {};
   return { version, ...found, freshness: 'Current' };
 }

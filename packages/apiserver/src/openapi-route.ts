@@ -111,9 +111,11 @@ function offeredOf(call: Call, offer: ReadonlyMap<string, Offered>): Offered | u
 function headersOf(call: Call, name: string, hash: string, isLasting: boolean): string[] {
   const etag = `"${hash}"`;
   if (isLasting) {
-    const expires = new Date(call.nowMs + YEAR_MS).toUTCString();
+    // clients that are not told when it was sent ask for it again each time
+    const [date, expires] = [0, YEAR_MS].map((ms) => new Date(call.nowMs + ms).toUTCString());
     const headers = ['audit-id', call.auditId, 'cache-control', 'public, immutable'];
-    return [...headers, ...call.flowFields, 'expires', expires, 'etag', etag, 'vary', 'Accept'];
+    const times = ['date', date ?? '', 'expires', expires ?? ''];
+    return [...headers, ...call.flowFields, ...times, 'etag', etag, 'vary', 'Accept'];
   }
   // upstream compresses the one document of version 2 by a layer of its own, which says so
   const packed = name === 'v2' ? ['vary', 'Accept-Encoding'] : [];

@@ -35,6 +35,13 @@ export class Query {
     return this.#values.has(name);
   }
 
+  /** What was understood, to ask somebody else with: by name, as Go's proxies pass it on. */
+  sorted(): string {
+    const values = new URLSearchParams(this.#values);
+    values.sort();
+    return values.toString();
+  }
+
   /** Absent, `0` and `false` are false; all else is true, the empty string too. */
   flag(name: string): boolean {
     const value = this.#values.get(name);

@@ -74,6 +74,10 @@ class MetricsServer {
       };
       const list = { kind: 'APIResourceList', apiVersion: 'v1', groupVersion };
       send({ ...list, resources: [nodes] });
+    } else if (path.includes('/echo')) {
+      let body = '';
+      asked.on('data', (piece: Buffer) => (body += piece.toString()));
+      asked.on('end', () => send({ method: asked.method, path, body }));
     } else if (path === '/openapi/v3') {
       send({ paths: { [PLACE.slice(1)]: { serverRelativeURL: `/openapi/v3${PLACE}?hash=AB` } } });
     } else if (path.startsWith('/openapi/v3/')) send({ openapi: '3.0.0', paths: {} });
@@ -111,13 +115,16 @@ function ask(
   const file = readFileSync(join(dir, 'kubeconfig'), 'utf8');
   const data = (name: string): string =>
     Buffer.from(new RegExp(`${name}: (\\S+)`).exec(file)?.[1] ?? '', 'base64').toString();
+  const text = body === undefined ? '' : JSON.stringify(body);
+  // Node tells it of POST, PUT and PATCH alone
+  const length = text === '' ? {} : { 'content-length': Buffer.byteLength(text) };
   return new Promise((resolve, reject) => {
     const sent = request(`${service?.url}${path}`, {
       method,
       ca: data('certificate-authority-data'),
       cert: data('client-certificate-data'),
       key: data('client-key-data'),
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: { 'content-type': 'application/json', ...length, ...headers },
     });
     sent.on('error', reject);
     sent.on('response', (answer) => {
@@ -125,7 +132,7 @@ function ask(
       answer.on('data', (piece: Buffer) => (text += piece.toString()));
       answer.on('end', () => resolve({ code: answer.statusCode ?? 0, text }));
     });
-    sent.end(body === undefined ? undefined : JSON.stringify(body));
+    sent.end(text);
   });
 }
 
@@ -216,7 +223,8 @@ test('a service that answers is asked as its users, found and explained', async 
   assert.deepEqual(group?.versions[0]?.resources, [
     {
       resource: 'nodes',
-      responseKind: { group: 'metrics.k8s.io', version: 'v1beta1', kind: 'NodeMetrics' },
+      // a client takes the list's group and version
+      responseKind: { group: '', version: '', kind: 'NodeMetrics' },
       scope: 'Cluster',
       singularResource: '',
       verbs: ['get', 'list'],
@@ -232,6 +240,21 @@ test('a service that answers is asked as its users, found and explained', async 
   }
   const document = await ask('GET', `/openapi/v3${PLACE}?hash=AB`);
   assert.deepEqual(JSON.parse(document.text), { openapi: '3.0.0', paths: {} });
+});
+
+test('what is asked for arrives whole, as it was understood here', async () => {
+  const seen = async (method: string, path: string, body?: object): Promise<unknown> =>
+    JSON.parse((await ask(method, `${PLACE}${path}`, body)).text);
+  const options = { kind: 'DeleteOptions', propagationPolicy: 'Background' };
+  const body = JSON.stringify(options);
+  // a length that nobody told would end the request before its body
+  for (const method of ['DELETE', 'GET', 'POST', 'PATCH']) {
+    const told = await seen(method, '/echo/a', options);
+    assert.deepEqual(told, { method, path: `${PLACE}/echo/a`, body });
+  }
+  const odd = await seen('GET', '/echo/a%2Fb%20%3F?z=1&a=%20x&z=0&c;d=1&e=%zz');
+  const path = `${PLACE}/echo/a/b%20%3F?a=+x&z=1&z=0`;
+  assert.deepEqual(odd, { method: 'GET', path, body: '' });
 });
 
 test('a connection that is used again and again gathers no listeners', async () => {

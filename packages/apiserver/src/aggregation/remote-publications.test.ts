@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startRig, type Rig } from '../custom/definitions.sim.ts';
+import { aggregatedResources } from './remote-service.ts';
 import { KUBELET_PORT, type Fetched, type Relay, type Target } from '../proxy/target.ts';
 
 const SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';
@@ -130,4 +131,34 @@ test('the documents of another server are part of those of this one', () => {
   const names = Object.keys(version2.definitions).filter((name) => name.startsWith('shop.'));
   assert.deepEqual(names, ['shop.Cart', 'shop.Item'], 'what paths mention, and no more');
   assert.notEqual(version2.definitions[OBJECT_META]?.description, 'theirs');
+});
+
+test('resources become those of aggregated discovery as upstream makes them', () => {
+  const entry = (name: string, more: object = {}): object => ({ name, verbs: ['get'], ...more });
+  const made = (...resources: object[]): unknown =>
+    aggregatedResources(JSON.parse(JSON.stringify({ kind: 'APIResourceList', resources })));
+  const bare = { group: '', version: '', kind: '' };
+  const scope = 'Cluster';
+  const carts = { resource: 'carts', scope, singularResource: '' };
+  const scale = { kind: 'Scale', group: 'autoscaling', version: 'v1' };
+  assert.deepEqual(made(entry('carts/scale', scale), entry('carts', { kind: 'Cart' })), [
+    {
+      ...carts,
+      responseKind: { ...bare, kind: 'Cart' },
+      verbs: ['get'],
+      subresources: [{ subresource: 'scale', responseKind: scale, verbs: ['get'] }],
+    },
+  ]);
+  // a part without a whole
+  assert.deepEqual(made(entry('carts/a/b')), [
+    {
+      ...carts,
+      responseKind: bare,
+      verbs: null,
+      subresources: [{ subresource: 'a/b', responseKind: bare, verbs: ['get'] }],
+    },
+  ]);
+  const mixed = made(entry('carts', { namespaced: true }), entry('carts/status'));
+  assert.equal(mixed, null, 'of different scopes');
+  assert.equal(aggregatedResources(null), null);
 });

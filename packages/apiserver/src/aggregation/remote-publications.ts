@@ -66,7 +66,8 @@ export class RemotePublications {
 
 /** The object of a good answer, if there is one. */
 export function jsonIn(answer: Fetched): JsonObject | null {
-  if ('why' in answer || answer.status < 200 || answer.status > 299) return null;
+  if ('why' in answer || answer.body === null) return null;
+  if (answer.status < 200 || answer.status > 299) return null;
   try {
     const value = JSON.parse(answer.body.toString('utf8')) as JsonValue;
     return isObject(value) ? value : null;
@@ -74,6 +75,13 @@ export function jsonIn(answer: Fetched): JsonObject | null {
     if (!(error instanceof SyntaxError)) throw error;
     return null;
   }
+}
+
+/** The resources of a group and version, where the answer is such a list. */
+export function listIn(answer: Fetched): JsonObject | null {
+  if ('why' in answer || answer.status !== 200) return null;
+  const list = jsonIn(answer);
+  return list?.['kind'] === 'APIResourceList' ? list : null;
 }
 
 /** Resources of a group and version in aggregated discovery; null where it is another document. */

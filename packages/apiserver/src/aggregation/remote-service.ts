@@ -31,8 +31,8 @@ const UNKNOWN: Availability = { isAvailable: false, reason: 'Unknown', message: 
 export class RemoteService {
   readonly spec: RemoteSpec;
   availability: Availability = UNKNOWN;
-  /** As discovery has them, from the last answer. */
-  resources: readonly JsonObject[] = [];
+  /** As discovery has them, from the last answer; null where that told none. */
+  resources: readonly JsonObject[] | null = null;
   /** They are from its own aggregated discovery. */
   isAggregated = false;
   readonly publications: RemotePublications = new RemotePublications();
@@ -85,40 +85,59 @@ export function withAvailability(
   return { ...object, status: next };
 }
 
-/** Resources of an APIResourceList as aggregated discovery has them. */
-export function aggregatedResources(
-  list: JsonObject,
-  { group, version }: RemoteSpec,
-): JsonObject[] {
-  const own = new Map<string, JsonObject & { subresources: JsonValue[] }>();
+/** Resources of an APIResourceList as aggregated discovery has them; null where it is none. */
+export function aggregatedResources(list: JsonObject | null): JsonObject[] | null {
+  if (list === null) return null;
   const entries = listAt(list, 'resources').filter(isObject);
-  const responseKind = (entry: JsonObject): JsonObject => ({
-    group: stringAt(entry, 'group') || group,
-    version: stringAt(entry, 'version') || version,
-    kind: stringAt(entry, 'kind'),
-  });
+  const own = new Map<string, Discovered>();
   for (const entry of entries) {
     const name = stringAt(entry, 'name');
-    if (name.includes('/')) continue;
-    const [shortNames, categories] = [listAt(entry, 'shortNames'), listAt(entry, 'categories')];
-    own.set(name, {
-      resource: name,
-      responseKind: responseKind(entry),
-      scope: entry['namespaced'] === true ? 'Namespaced' : 'Cluster',
-      singularResource: stringAt(entry, 'singularName'),
-      verbs: [...listAt(entry, 'verbs')],
-      ...(shortNames.length > 0 ? { shortNames: [...shortNames] } : {}),
-      ...(categories.length > 0 ? { categories: [...categories] } : {}),
-      subresources: [],
-    });
+    if (!name.includes('/')) own.set(name, discovered(entry));
   }
   for (const entry of entries) {
-    const [name = '', subresource] = stringAt(entry, 'name').split('/');
+    const [, name = '', subresource] = /^([^/]*)\/(.*)$/s.exec(stringAt(entry, 'name')) ?? [];
     if (subresource === undefined) continue;
-    const verbs = [...listAt(entry, 'verbs')];
-    own.get(name)?.subresources.push({ subresource, responseKind: responseKind(entry), verbs });
+    let parent = own.get(name);
+    if (parent === undefined) own.set(name, (parent = bareResource(name, scopeOf(entry))));
+    if (parent.scope !== scopeOf(entry)) return null;
+    const responseKind = stringAt(entry, 'kind') === '' ? NAMELESS : kindOf(entry);
+    parent.subresources.push({ subresource, responseKind, verbs: [...listAt(entry, 'verbs')] });
   }
   return [...own.values()].map(({ subresources, ...rest }) => {
     return subresources.length === 0 ? rest : { ...rest, subresources };
   });
+}
+
+type Discovered = JsonObject & { readonly scope: string; readonly subresources: JsonValue[] };
+
+const NAMELESS: JsonObject = { group: '', version: '', kind: '' };
+
+function discovered(entry: JsonObject): Discovered {
+  const [shortNames, categories] = [listAt(entry, 'shortNames'), listAt(entry, 'categories')];
+  return {
+    resource: stringAt(entry, 'name'),
+    responseKind: kindOf(entry),
+    scope: scopeOf(entry),
+    singularResource: stringAt(entry, 'singularName'),
+    verbs: [...listAt(entry, 'verbs')],
+    ...(shortNames.length > 0 ? { shortNames: [...shortNames] } : {}),
+    ...(categories.length > 0 ? { categories: [...categories] } : {}),
+    subresources: [],
+  };
+}
+
+/** Of a resource that only its parts are told of. */
+function bareResource(resource: string, scope: string): Discovered {
+  const responseKind = NAMELESS;
+  return { resource, responseKind, scope, singularResource: '', verbs: null, subresources: [] };
+}
+
+function scopeOf(entry: JsonObject): string {
+  return entry['namespaced'] === true ? 'Namespaced' : 'Cluster';
+}
+
+/** Without group and version where they are those of the list, as clients know. */
+function kindOf(entry: JsonObject): JsonObject {
+  const [group, version] = [stringAt(entry, 'group'), stringAt(entry, 'version')];
+  return { group, version, kind: stringAt(entry, 'kind') };
 }

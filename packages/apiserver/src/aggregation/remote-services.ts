@@ -26,7 +26,7 @@ import {
   withAvailability,
   type Availability,
 } from './remote-service.ts';
-import { discoveredIn, DISCOVERY_TYPES, jsonIn } from './remote-publications.ts';
+import { discoveredIn, DISCOVERY_TYPES, listIn } from './remote-publications.ts';
 import { missingEnds } from './service-ends.ts';
 import { printFamily } from '../metric-families.ts';
 
@@ -169,7 +169,7 @@ export class RemoteServices {
   /** Passes a request on, as its user. */
   pass(call: Call, remote: RemoteService): void {
     const { relay } = this.#world.services ?? {};
-    const target = this.#targetOf(remote, call.exchange.path);
+    const target = this.#targetOf(remote, understood(call));
     if (!remote.availability.isAvailable || relay === null || relay === undefined) {
       call.sendText(503, 'service unavailable\n');
     } else if ('missing' in target) call.sendText(503, 'service unavailable\n');
@@ -234,11 +234,8 @@ export class RemoteServices {
         this.#settle(remote, failing('FailedDiscoveryCheck', text));
         return;
       }
-      // any answer will do for upstream; what is no list says nothing new
-      const list = jsonIn(answer);
-      if (list !== null && !remote.isAggregated) {
-        remote.resources = aggregatedResources(list, spec);
-      }
+      // any good answer will do; of what is no list, discovery says that it is stale
+      if (!remote.isAggregated) remote.resources = aggregatedResources(listIn(answer));
       this.#readPublications(remote, found);
       this.#settle(remote, PASSED);
     });
@@ -334,13 +331,15 @@ function failing(reason: string, message: string): Availability {
 
 /** Why an answer is none, in the words of Go's client. */
 function faultOf(answer: Fetched, url: string): string | null {
-  if ('why' in answer) {
-    const isLate = answer.why === 'context deadline exceeded';
-    const more = isLate ? ' (Client.Timeout exceeded while awaiting headers)' : '';
-    return `Get ${JSON.stringify(url)}: ${answer.why}${more}`;
-  }
+  if ('why' in answer) return `Get ${JSON.stringify(url)}: ${answer.why}`;
   const isGood = answer.status >= 200 && answer.status <= 299;
   return isGood ? null : `bad status from ${url}: ${answer.status}`;
+}
+
+/** Path and query as they were understood here, so that nobody reads them in another way. */
+function understood({ info, query }: Call): string {
+  const path = encodeURI(info.path).replaceAll('?', '%3F').replaceAll('#', '%23');
+  return query.isEmpty ? path : `${path}?${query.sorted()}`;
 }
 
 /** Who asks, as the fields of a front proxy. */

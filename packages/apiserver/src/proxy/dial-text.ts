@@ -49,7 +49,7 @@ export function goWords(message: string): string {
   if (/certificate|self-signed|self signed/.test(message)) {
     return `${CERTIFICATE}certificate signed by unknown authority`;
   }
-  return /broke|closed|reset|ECONNRESET/.test(message) ? 'EOF' : message;
+  return /broke|closed|reset|disconnected|ECONNRESET/.test(message) ? 'EOF' : message;
 }
 
 /** A certificate that is another's: Go lists the names of the kind that was looked for. */

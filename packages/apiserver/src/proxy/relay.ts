@@ -31,6 +31,8 @@ const FAILURE_BYTES_MAX = 50_000;
 const CONNECT_MS_MAX = 30_000;
 /** Longer answers to what this server asks by itself are refused. */
 const FETCH_BYTES_MAX: number = 16 * 1024 * 1024;
+/** What Go's client adds where the request was sent. */
+const AWAITED = ' (Client.Timeout exceeded while awaiting headers)';
 /** Extensions that connections are kept for; the oldest goes first. */
 const EXTENSIONS_MAX = 200;
 /** Where extensions send clients away, which they may not. */
@@ -99,7 +101,7 @@ export class SocketRelay implements Relay {
       port: target.port,
       method: exchange.method,
       path: target.path,
-      headers: { ...grouped(fields), host: hostFor(call, target) },
+      headers: { ...grouped(fields), host: hostFor(call, target), ...lengthOf(call.body) },
       timeout: CONNECT_MS_MAX,
     };
     const sent = target.isTls
@@ -158,20 +160,31 @@ export class SocketRelay implements Relay {
     };
     const agent = this.#agentOf(target);
     const sent = tlsRequest({ host, port, path, servername, headers, agent });
-    const timer = setTimeout(() => finish({ why: 'context deadline exceeded' }), timeoutMs);
+    let late = (): void => finish({ why: 'context deadline exceeded' });
+    const timer = setTimeout(() => late(), timeoutMs);
+    const reached = (): void => {
+      late = () => finish({ why: `context deadline exceeded${AWAITED}` });
+    };
+    sent.on('socket', (socket) => {
+      if (socket.connecting) socket.once('secureConnect', reached);
+      else reached();
+    });
     sent.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
     sent.on('response', (answer) => {
+      const status = answer.statusCode ?? 502;
       const pieces: Buffer[] = [];
       let bytes = 0;
+      // who has begun to answer is there, whatever comes of the rest
+      late = () => finish({ status, body: null, type: '', etag: '' });
       answer.on('data', (piece: Buffer) => {
         pieces.push(piece);
         bytes += piece.length;
-        if (bytes > FETCH_BYTES_MAX) finish({ why: `more than ${FETCH_BYTES_MAX} bytes` });
+        if (bytes > FETCH_BYTES_MAX) late();
       });
-      answer.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
+      answer.on('error', () => late());
       answer.on('end', () => {
         const { 'content-type': type = '', etag = '' } = answer.headers;
-        finish({ status: answer.statusCode ?? 502, body: Buffer.concat(pieces), type, etag });
+        finish({ status, body: Buffer.concat(pieces), type, etag });
       });
     });
     sent.end();
@@ -210,6 +223,11 @@ export class SocketRelay implements Relay {
     }
     return this.#tls.agent;
   }
+}
+
+/** Node tells the length of no body that comes with GET or DELETE. */
+function lengthOf({ length }: Buffer): Record<string, string> {
+  return length === 0 ? {} : { 'content-length': String(length) };
 }
 
 function isSame(left: UpgradeTls, right: UpgradeTls): boolean {

@@ -39,7 +39,8 @@ export interface Target {
 export type Fetched =
   | {
       readonly status: number;
-      readonly body: Buffer;
+      /** Null where it broke off, took too long or is too large. */
+      readonly body: Buffer | null;
       /** Its `content-type` and `etag`; '' where there are none. */
       readonly type: string;
       readonly etag: string;
