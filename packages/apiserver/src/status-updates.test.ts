@@ -40,3 +40,42 @@ test('a pod keeps its quality of service where a status comes without one', () =
   const made = updated(`${CORE}/namespaces/n/pods`, pod, { phase: 'Running' });
   assert.deepEqual(made.status, { phase: 'Running', qosClass: 'BestEffort' });
 });
+
+test('a daemon set keeps the generation of its template where a status comes without it', () => {
+  const { expect } = admittingModel();
+  const path = '/apis/apps/v1/namespaces/n/daemonsets';
+  const labels = { a: 'b' };
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+  const set = { metadata: { name: 'x' }, spec: { selector: { matchLabels: labels }, template } };
+  expect(201, 'POST', path, set);
+  const { text } = expect(200, 'PUT', `${path}/x/status`, { ...set, status: {} });
+  const { metadata } = JSON.parse(text) as { metadata: { annotations?: object } };
+  const generation = 'deprecated.daemonset.template.generation';
+  assert.deepEqual(metadata.annotations, { [generation]: '1' });
+});
+
+test('a new node may tell an address twice, and its status may not', () => {
+  const { expect } = admittingModel();
+  const address = { type: 'InternalIP', address: '1.2.3.4' };
+  const node = { metadata: { name: 'x' }, status: { addresses: [address, address] } };
+  expect(201, 'POST', `${CORE}/nodes`, node);
+  const { text } = expect(422, 'PUT', `${CORE}/nodes/x/status`, node);
+  const shown = '{"Type":"InternalIP","Address":"1.2.3.4"}';
+  const { message } = JSON.parse(text) as { message: string };
+  assert.equal(message, `Node "x" is invalid: status.addresses[1]: Duplicate value: ${shown}`);
+});
+
+test('of an object whose status does not fit its schema nobody owns anything', () => {
+  const { expect } = admittingModel();
+  const path = '/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations';
+  const limited = { nominalConcurrencyShares: 1, limitResponse: { type: 'Reject' } };
+  const level = { metadata: { name: 'x' }, spec: { type: 'Limited', limited } };
+  const status = { conditions: [{}] };
+  const ownersIn = (text: string): unknown =>
+    (JSON.parse(text) as { metadata: { managedFields?: unknown } }).metadata.managedFields;
+  assert.ok(ownersIn(expect(201, 'POST', path, level).text));
+  const put = expect(200, 'PUT', `${path}/x`, { ...level, status });
+  assert.equal(ownersIn(put.text), undefined);
+  const other = { ...level, metadata: { name: 'y' }, status };
+  assert.equal(ownersIn(expect(201, 'POST', path, other).text), undefined);
+});

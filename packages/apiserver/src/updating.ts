@@ -262,6 +262,7 @@ function nextObject(
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
     if (keepsVoids(sent)) markVoids(next);
+    behaviour.startUpdate?.(next);
     withStatusDefaults(served, next);
   } else {
     next = assemble(sent, metadata);
@@ -271,7 +272,7 @@ function nextObject(
     next = withDefaults(served, next);
   }
   if (isPut) warnOfOwners(context.call, next, false);
-  trackChange(context, subresource, previous, next, objectAt(sent, 'metadata')?.['managedFields']);
+  trackChange(context, subresource, previous, next, sent);
   // what is not taken over is owned all the same, but for status
   behaviour.keepRest?.[subresource]?.(next, previous, context);
   const operation = 'UPDATE';

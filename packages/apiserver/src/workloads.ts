@@ -46,6 +46,7 @@ export function defineWorkloads(): void {
     // who sends none has sent 0, and owns it
     startUpdate: (next) => tellTemplate(next, templateOf(next)),
     prepareUpdate: countTemplate,
+    prepareStatus: (next, previous) => tellTemplate(next, templateOf(previous)),
   });
 }
 

@@ -45,7 +45,7 @@ export const CORE_RULES: RuleTable = {
   nodes: {
     create: checkNode,
     change: changeNode,
-    subresources: { status: (found, next) => checkNodeStatus(found, next) },
+    subresources: { status: (found, next) => checkNodeChange(found, next) },
   },
   namespaces: {
     name: LABEL_NAME,
@@ -95,9 +95,15 @@ function checkNodeStatus(found: Findings, node: JsonObject): void {
     }
   }
   checkFeatures(found, listAt(node, 'status', 'declaredFeatures'));
+}
+
+/** New nodes may tell an address twice; upstream looks when they change. */
+function checkNodeChange(found: Findings, node: JsonObject): void {
+  checkNodeStatus(found, node);
   const seen = new Set<string>();
   for (const [index, address] of listAt(node, 'status', 'addresses').entries()) {
-    const text = JSON.stringify(address);
+    const [Type, Address] = [stringAt(address, 'type'), stringAt(address, 'address')];
+    const text = JSON.stringify({ Type, Address });
     if (seen.has(text)) {
       const body = `Duplicate value: ${text}`;
       found.push({ kind: 'duplicate', field: `status.addresses[${index}]`, body });

@@ -12,6 +12,9 @@ import {
   trackUpdate,
   type FieldScope,
 } from '@megaplane/machinery/apply/field-manager';
+import { builtinSchema } from '@megaplane/machinery/apply/builtin-schema';
+import { DEDUCED_SCHEMA } from '@megaplane/machinery/apply/field-schema';
+import { typedFaults } from '@megaplane/machinery/apply/typed-faults';
 import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -31,6 +34,10 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
   const given = objectAt(sent, 'metadata')?.['managedFields'];
   if (typeof given === 'string') {
     setPacked(object, given === '' ? undefined : given);
+    return;
+  }
+  if (hasUntypedStatus(context.served, sent)) {
+    setPacked(object, undefined);
     return;
   }
   const scope = fieldScope(context.served, context.call, '', 'Update');
@@ -98,23 +105,39 @@ function trackPlain(scope: FieldScope, object: JsonObject): boolean {
 }
 
 /**
- * Whose they are after an update. `sent` are the managedFields of the request: clients that send
- * none keep what there is, an empty entry ends the tracking.
+ * The one group whose statuses may lack what their lists are keyed by. Of an object that does not
+ * fit its schema nobody owns anything, and upstream looks before it leaves the status out.
+ */
+function hasUntypedStatus({ resource }: Served, sent: JsonObject): boolean {
+  const { status } = sent;
+  if (resource.group !== 'flowcontrol.apiserver.k8s.io' || !isObject(status)) return false;
+  const schema = builtinSchema(resource.apiVersion, resource.kind) ?? DEDUCED_SCHEMA;
+  return typedFaults(schema, { status }, true).length > 0;
+}
+
+/**
+ * Whose they are after an update. `sent` is the object of the request: clients that send none of
+ * its managedFields keep what there is, an empty entry ends the tracking.
  */
 export function trackChange(
   context: RuleContext,
   subresource: string,
   previous: JsonObject,
   next: JsonObject,
-  sent: JsonValue | undefined,
+  sent: JsonObject,
 ): void {
   const live = objectAt(previous, 'metadata')?.['managedFields'];
-  if (typeof sent === 'string') {
-    setPacked(next, sent === '' ? undefined : sent);
+  const owners = objectAt(sent, 'metadata')?.['managedFields'];
+  if (typeof owners === 'string') {
+    setPacked(next, owners === '' ? undefined : owners);
+    return;
+  }
+  if (hasUntypedStatus(context.served, sent)) {
+    setPacked(next, undefined);
     return;
   }
   const scope = fieldScope(context.served, context.call, subresource, 'Update');
-  const given = subresource === '' ? sent : undefined;
+  const given = subresource === '' ? owners : undefined;
   const managed = chosen(live, given);
   setManaged(next, trackUpdate(scope, previous, encodedForm(next), managed));
 }
