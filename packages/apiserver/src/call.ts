@@ -60,6 +60,13 @@ function lastingOf(flowFields: readonly string[]): readonly string[] {
   return fields;
 }
 
+interface EncodedStatus {
+  readonly type: string;
+  readonly bytes: Uint8Array | string;
+  /** The client takes the type. */
+  readonly isNegotiated: boolean;
+}
+
 export class Call {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
@@ -92,7 +99,7 @@ export class Call {
   flowFields: readonly string[] = NO_FIELDS;
   /** What the audit log keeps of the request; null: nothing. */
   record: AuditRecord | null = null;
-  /** The Status that is answered. */
+  /** The Status that is answered, where it is of a type that the client takes. */
   refusal: Status | null = null;
   /** The mode by which the request acts as somebody else, for the audit log; '': none. */
   constraint = '';
@@ -260,27 +267,33 @@ export class Call {
     }
     const retry = status.details?.retryAfterSeconds;
     const more = retry === undefined ? [...fields] : ['retry-after', String(retry), ...fields];
-    const { type, bytes } = this.#encodeStatus(status);
-    this.refusal = status;
-    this.keepAnswer(bytes);
+    const { type, bytes, isNegotiated } = this.#encodeStatus(status);
+    // upstream writes the others past its log
+    if (isNegotiated) {
+      this.refusal = status;
+      this.keepAnswer(bytes);
+    }
     this.code = code;
     this.sizes?.addSize(lengthOf(bytes));
     this.exchange.respond(this.code, type, bytes, this.headers(...more));
   }
 
-  #encodeStatus(status: Status): { type: string; bytes: Uint8Array | string } {
+  #encodeStatus(status: Status): EncodedStatus {
     const object = status as unknown as JsonObject;
     const accept = this.exchange.header('accept') ?? '';
     const asked = negotiate(accept, UNROUTED_OFFER, this.isPretty);
     // What fits nothing that the client takes is JSON for people, indented.
-    if (!asked.ok) return { type: JSON_TYPE, bytes: statusBytes(status, true) };
+    if (!asked.ok) {
+      return { type: JSON_TYPE, bytes: statusBytes(status, true), isNegotiated: false };
+    }
     const { encoding, pretty } = asked.value;
+    const isNegotiated = true;
     if (encoding === 'protobuf') {
       const bytes = encodeProtobuf(object);
-      if (bytes !== undefined) return { type: PROTOBUF_TYPE, bytes };
+      if (bytes !== undefined) return { type: PROTOBUF_TYPE, bytes, isNegotiated };
     }
-    if (encoding === 'yaml') return { type: YAML_TYPE, bytes: yamlText(object) };
-    return { type: JSON_TYPE, bytes: statusBytes(status, pretty) };
+    if (encoding === 'yaml') return { type: YAML_TYPE, bytes: yamlText(object), isNegotiated };
+    return { type: JSON_TYPE, bytes: statusBytes(status, pretty), isNegotiated };
   }
 
   /** Answers with an object as it is, in the negotiated encoding, without any transform. */

@@ -11,6 +11,7 @@ import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { failed, invalid, success, type Result } from '@megaplane/machinery/status';
 import { mediaTypeOf } from './body.ts';
 import type { Call } from './call.ts';
+import { headerText } from './header-text.ts';
 
 const MANAGER_LENGTH_MAX = 128;
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
@@ -93,7 +94,7 @@ export function managerOfAgent(userAgent: string): string {
   if (name.length <= MANAGER_LENGTH_MAX && /^[ -~]*$/.test(name)) return name;
   let text = '';
   let size = 0;
-  for (const letter of name) {
+  for (const letter of headerText(name)) {
     if (UNPRINTABLE.test(letter)) continue;
     size += Buffer.byteLength(letter);
     if (size > MANAGER_LENGTH_MAX) break;

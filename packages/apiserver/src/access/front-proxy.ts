@@ -4,6 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { Exchange, PeerCertificate } from '@megaplane/wire/exchange';
+import { headerText } from '../header-text.ts';
 import { identityOf, type Identity } from '../identity.ts';
 
 export interface FrontProxyOptions {
@@ -57,7 +58,7 @@ export class FrontProxy {
     const first = (names: readonly string[]): string => {
       for (const name of names) {
         const value = exchange.header(name);
-        if (value !== undefined && value !== '') return value;
+        if (value !== undefined && value !== '') return headerText(value);
       }
       return '';
     };
@@ -68,10 +69,10 @@ export class FrontProxy {
     const fields = exchange.fields();
     for (let at = 0; at < fields.length; at += 2) {
       const [name = '', value = ''] = [fields[at], fields[at + 1]];
-      if (groupFields.includes(name)) groups.push(value);
+      if (groupFields.includes(name)) groups.push(headerText(value));
       const prefix = extraPrefixes.find((one) => name.startsWith(one));
       if (prefix === undefined) continue;
-      (extra[decodeKey(name.slice(prefix.length))] ??= []).push(value);
+      (extra[decodeKey(name.slice(prefix.length))] ??= []).push(headerText(value));
     }
     return identityOf(user, groups, first(uidFields), extra);
   }

@@ -1,6 +1,7 @@
 /** Whom the header fields of a request ask to act as. */
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import type { FieldList } from '@megaplane/wire/exchange';
+import { headerText } from '../header-text.ts';
 
 const PREFIX = 'impersonate-';
 const EXTRA_PREFIX = 'impersonate-extra-';
@@ -25,13 +26,15 @@ export function readWanted(fields: FieldList): Result<Wanted | null> {
   if (!isAsked) return success(null);
   const wanted = { user: '', uid: '', groups: [] as string[], extra: {} };
   for (let at = fields.length - 2; at >= 0; at -= 2) {
-    const value = fields[at + 1] ?? '';
+    const value = headerText(fields[at + 1] ?? '');
     if (fields[at] === 'impersonate-user') wanted.user = value;
     if (fields[at] === 'impersonate-uid') wanted.uid = value;
   }
   const extra: Record<string, string[]> = wanted.extra;
   for (let at = 0; at < fields.length; at += 2) {
-    const [name = '', value = ''] = fields.slice(at, at + 2);
+    const [name = '', bytes = ''] = fields.slice(at, at + 2);
+    if (!name.startsWith(PREFIX)) continue;
+    const value = headerText(bytes);
     if (name === 'impersonate-group') wanted.groups.push(value);
     if (name.startsWith(EXTRA_PREFIX)) {
       (extra[unescapeKey(name.slice(EXTRA_PREFIX.length))] ??= []).push(value);

@@ -91,6 +91,21 @@ test('a user is acted as for the verbs that are allowed, and for no others', () 
   );
 });
 
+test('names beyond ASCII come as UTF-8', () => {
+  const model = serverWith();
+  const bytes = (text: string): string => Buffer.from(text).toString('latin1');
+  const headers = {
+    'impersonate-user': bytes('jürgen'),
+    'impersonate-group': bytes('gäste'),
+    'impersonate-extra-team': bytes('日本'),
+  };
+  assert.deepEqual(whoIs(model, 'root', headers), {
+    username: 'jürgen',
+    groups: ['gäste', 'system:authenticated'],
+    extra: { team: ['日本'] },
+  });
+});
+
 test('a node that is acted as has the group of nodes, unless the old verb is used', () => {
   const model = serverWith(
     ['impersonate-on:arbitrary-node:create', AUTH, 'selfsubjectreviews'],

@@ -116,7 +116,7 @@ function fromYaml(text: string): JsonValue | undefined {
 function objectIn(bytes: Buffer): JsonObject | undefined {
   if (isProtobuf(bytes, 0, bytes.length)) {
     const decoded = decodeProtobuf(bytes, 0, bytes.length);
-    return decoded.ok ? decoded.object : undefined;
+    return decoded.ok ? withItems(decoded.object) : undefined;
   }
   const text = bytes.toString('utf8');
   let value: JsonValue | undefined;
@@ -126,6 +126,11 @@ function objectIn(bytes: Buffer): JsonObject | undefined {
     value = fromYaml(text);
   }
   return isObject(value) ? value : undefined;
+}
+
+/** Protobuf has no sign of an empty list, which the answer in JSON would have. */
+function withItems(object: JsonObject): JsonObject {
+  return object['items'] === null ? { ...object, items: [] } : object;
 }
 
 /** Without the owners of fields: of an object, of the items of a list, of the rows of a table. */

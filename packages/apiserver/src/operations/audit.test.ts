@@ -151,6 +151,13 @@ test('lists and protobuf answers are shown, without owners where the rule says s
   assert.equal((many['items'] as object[]).length, 1);
 });
 
+test('an agent’s name is UTF-8', () => {
+  const { ask } = audited({ level: 'Metadata' });
+  const agent = Buffer.from('café/1.0').toString('latin1');
+  const [event] = ask('GET', MAPS, undefined, { 'user-agent': agent });
+  assert.equal(event?.['userAgent'], 'café/1.0');
+});
+
 test('watches that are refused begin and end, and who is not known is told once', () => {
   const { ask } = audited(ALL);
   const stages = (events: readonly Event[]): string[] => events.map(({ stage }) => stage);
@@ -179,4 +186,18 @@ test('sources, long agents, selected names and groups of any name are upstream�
   assert.equal(event?.['stageTimestamp'], event?.['requestReceivedTimestamp']);
   assert.deepEqual(ask('GET', MAPS), []);
   assert.deepEqual([auditor.levels.get('Metadata'), auditor.levels.get('None')], [1, 2]);
+});
+
+test('what the client could not take is told by its code alone, and empty lists have items', () => {
+  const { ask } = audited(ALL);
+  const told = (accept: string, path: string): Event | undefined =>
+    ask('GET', path, undefined, { accept }).at(-1);
+  for (const accept of ['text/html', 'application/json;as=Table;v=v1;g=meta.k8s.io']) {
+    const event = told(accept, `${MAPS}/none`);
+    const code = accept === 'text/html' ? 406 : 404;
+    assert.deepEqual(event?.['responseStatus'], { metadata: {}, code });
+    assert.equal(event?.['responseObject'], undefined);
+  }
+  const empty = told('application/vnd.kubernetes.protobuf', MAPS);
+  assert.deepEqual(part(empty, 'responseObject')['items'], []);
 });

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { formatDuration, formatMicroTime } from '@megaplane/machinery/times';
 import type { Call } from '../call.ts';
+import { headerText } from '../header-text.ts';
 import type { Identity } from '../identity.ts';
 import { printFamily } from '../metric-families.ts';
 import type { Metrics } from '../metrics.ts';
@@ -147,7 +148,7 @@ function eventOf(call: Call, stage: Stage, record: AuditRecord, nowMs: number): 
     }
   }
   event['sourceIPs'] = sourcesOf(call);
-  const agent = exchange.header('user-agent') ?? '';
+  const agent = headerText(exchange.header('user-agent') ?? '');
   if (agent !== '') event['userAgent'] = cutAgent(agent);
   if (info.isResource) event['objectRef'] = referenceOf(call, isReceived ? null : record.named);
   if (!isReceived) {
