@@ -28,11 +28,14 @@ export class AnswerBody implements Outlet {
   readonly #headers: readonly string[];
   #isCompressed = false;
   #sentBytes = 0;
+  /** Upstream counts how long the client takes to take it, too. */
+  readonly #serialized: () => void;
 
   /** `headers` go with the answer whichever way its body does. */
   constructor(call: Call, contentType: string, headers: readonly string[] = call.headers()) {
     this.#headers = headers;
     this.#call = call;
+    this.#serialized = call.timed('serialize-response-object', () => {});
     this.#contentType = contentType;
     const asked = takesGzip(call);
     this.#pending = asked ? [] : null;
@@ -61,6 +64,7 @@ export class AnswerBody implements Outlet {
     if (this.#pending !== null) this.#decide(false);
     this.#call.sizes?.addSize(this.#sentBytes);
     this.#call.exchange.end();
+    this.#serialized();
     this.#call.done();
   }
 

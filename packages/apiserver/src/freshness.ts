@@ -23,6 +23,8 @@ export function whenFresh(world: World, call: Call, served: Served, answer: () =
     if (fault === null) answer();
     else call.fail(unclassified(fault));
   };
+  const refresh = (about: Buffer | null): void =>
+    storage.refresh(about, call.timed('etcd', settle));
   const isWrite = call.exchange.method !== 'GET';
   const { namespace, name } = call.info;
   const knowsNames = storage.knowsNames === true;
@@ -30,14 +32,14 @@ export function whenFresh(world: World, call: Call, served: Served, answer: () =
   const key = name === '' && !isCreation ? null : keyOf(served, namespace, name);
   if (isWrite) {
     call.keepBody();
-    call.retry = () => storage.refresh(knowsNames ? key : null, settle);
+    call.retry = () => refresh(knowsNames ? key : null);
   }
   const isReady = isCreation || storage.isLoaded !== false;
   if (isReady && (isWrite || !asksForNewest(call))) {
     answer();
     return;
   }
-  storage.refresh(key, settle);
+  refresh(key);
 }
 
 /** No revision was given, by which upstream reads consistently; except for plain watches. */

@@ -31,7 +31,7 @@ import { NOWHERE } from './place-check.ts';
 import { goTypeOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
 import { keyOf } from './served.ts';
-import { emptyRow } from './storage.ts';
+import { emptyRow, type WriteOutcome } from './storage.ts';
 import { refusedWrite, sendWritten, type WriteContext } from './writing.ts';
 
 const DELETE_TRIES_MAX = 5;
@@ -243,14 +243,19 @@ function markOne(
     return;
   }
   const value = encodeCanonical(keptForm(served, object));
-  world.storage.put(key, value, revision, (outcome) => {
-    if (outcome.kind === 'conflict') retry();
-    else if (outcome.kind === 'done') {
-      done(success({ object, revision: outcome.revision, isGone: false, isPending: false }));
-    } else {
-      done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
-    }
-  });
+  world.storage.put(
+    key,
+    value,
+    revision,
+    context.call.timed('etcd', (outcome: WriteOutcome) => {
+      if (outcome.kind === 'conflict') retry();
+      else if (outcome.kind === 'done') {
+        done(success({ object, revision: outcome.revision, isGone: false, isPending: false }));
+      } else {
+        done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+      }
+    }),
+  );
 }
 
 function takeOne(
@@ -264,15 +269,19 @@ function takeOne(
   const { served, world } = context;
   const { object } = decision;
   const take = (expected: number): void => {
-    world.storage.delete(key, expected, (outcome) => {
-      if (outcome.kind === 'conflict') retry();
-      else if (outcome.kind === 'done') {
-        behaviourOf(served).release?.(object, world);
-        done(success({ object, revision: outcome.revision, isGone: true, isPending: false }));
-      } else {
-        done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
-      }
-    });
+    world.storage.delete(
+      key,
+      expected,
+      context.call.timed('etcd', (outcome: WriteOutcome) => {
+        if (outcome.kind === 'conflict') retry();
+        else if (outcome.kind === 'done') {
+          behaviourOf(served).release?.(object, world);
+          done(success({ object, revision: outcome.revision, isGone: true, isPending: false }));
+        } else {
+          done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+        }
+      }),
+    );
   };
   if (!decision.isStored) {
     take(revision);
@@ -280,11 +289,16 @@ function takeOne(
   }
   // watchers of graceful kinds see the mark before the end
   const value = encodeCanonical(keptForm(served, object));
-  world.storage.put(key, value, revision, (outcome) => {
-    if (outcome.kind === 'conflict') retry();
-    else if (outcome.kind === 'done') take(outcome.revision);
-    else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
-  });
+  world.storage.put(
+    key,
+    value,
+    revision,
+    context.call.timed('etcd', (outcome: WriteOutcome) => {
+      if (outcome.kind === 'conflict') retry();
+      else if (outcome.kind === 'done') take(outcome.revision);
+      else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+    }),
+  );
 }
 
 /** Answers DELETE of a collection: a list of what was deleted, at the revision of the list. */

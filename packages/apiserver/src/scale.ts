@@ -41,6 +41,7 @@ import { changeFaults, faultyKind } from './schema-gate.ts';
 import { keyOf, keyText, type Served } from './served.ts';
 import { defineSubresource, type SubresourceContext } from './subresource.ts';
 import { objectTable } from './table-encoder.ts';
+import type { WriteOutcome } from './storage.ts';
 import { readStored, refusedWrite } from './writing.ts';
 
 const TRIES_MAX = 5;
@@ -316,13 +317,18 @@ function storeScale(
   }
   const key = keyOf(served, namespace, name);
   const value = encodeCanonical(keptForm(served, scaled));
-  world.storage.put(key, value, revision, (outcome) => {
-    if (outcome.kind === 'done') {
-      sendScale(call, served, scaleOf(keptOf(served, scaled), outcome.revision, shape));
-    } else if (outcome.kind !== 'conflict' || !retry()) {
-      call.fail(refusedWrite(served, name, outcome));
-    }
-  });
+  world.storage.put(
+    key,
+    value,
+    revision,
+    call.timed('etcd', (outcome: WriteOutcome) => {
+      if (outcome.kind === 'done') {
+        sendScale(call, served, scaleOf(keptOf(served, scaled), outcome.revision, shape));
+      } else if (outcome.kind !== 'conflict' || !retry()) {
+        call.fail(refusedWrite(served, name, outcome));
+      }
+    }),
+  );
 }
 
 /** What reads will find: replicas that the schema does not know are not kept. */

@@ -84,6 +84,12 @@ export interface ServerParts {
   readonly anonymous: AnonymousRule;
 }
 
+/** When a request came, and how long it took then to find out who asks. */
+interface Arrival {
+  readonly receivedMs: number;
+  readonly identifyingMs: number;
+}
+
 export class ApiServer {
   readonly parts: ServerParts;
   readonly #gate: OutputGate;
@@ -103,18 +109,23 @@ export class ApiServer {
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
     this.#sendAway(exchange);
-    this.#identify(exchange, ATTEMPTS_MAX, 0);
+    this.#identify(exchange, ATTEMPTS_MAX, 0, this.#clockMs());
   };
 
+  /** Measures what the audit log tells; stands still where there is none. */
+  #clockMs(): number {
+    return this.parts.tracker.auditor?.clockMs() ?? 0;
+  }
+
   /** Finds out who asks, which may take longer than this turn, and goes on from there. */
-  #identify(exchange: Exchange, attempts: number, askedMs: number): void {
+  #identify(exchange: Exchange, attempts: number, askedMs: number, cameMs: number): void {
     const found = authenticate(exchange, this.parts.readToken, this.parts.frontProxy);
     if (isUnknown(found) && attempts > 0) {
       exchange.keepBody();
       const { edge } = this.parts.world;
       const sinceMs = askedMs === 0 ? edge.nowMs() : askedMs;
       found.pending(() => {
-        if (!exchange.closed) this.#identify(exchange, attempts - 1, sinceMs);
+        if (!exchange.closed) this.#identify(exchange, attempts - 1, sinceMs, cameMs);
       });
       return;
     }
@@ -124,7 +135,11 @@ export class ApiServer {
     exchange.connection.rest = 'never';
     const isRenewed =
       identity !== null && exchange.method === 'PUT' && this.#renew(exchange, identity);
-    if (!isRenewed) this.#answer(exchange, identity);
+    if (!isRenewed) {
+      const identifyingMs = this.#clockMs() - cameMs;
+      const receivedMs = askedMs === 0 ? this.parts.world.edge.nowMs() : askedMs;
+      this.#answer(exchange, identity, { receivedMs, identifyingMs });
+    }
     this.#gate.guard(exchange.connection);
   }
 
@@ -154,7 +169,7 @@ export class ApiServer {
       return true;
     }
     const waiting = new WaitingRenewal(exchange, identity, this.parts.world.edge.nowMs(), () => {
-      const call = this.#call(exchange, waiting.info, identity);
+      const call = this.#call(exchange, waiting.info, identity, this.parts.world.edge.nowMs());
       call.flowFields = flow.route.fields;
       this.parts.tracker.track(call, () => void this.parts.tracker.admit(call));
       return call;
@@ -163,7 +178,8 @@ export class ApiServer {
       if (this.#tryRenew(exchange, identity, flow.route.fields)) waiting.answered(200);
       else {
         waiting.done();
-        this.#answer(exchange, identity);
+        const receivedMs = this.parts.world.edge.nowMs();
+        this.#answer(exchange, identity, { receivedMs, identifyingMs: 0 });
       }
     });
     return true;
@@ -177,9 +193,9 @@ export class ApiServer {
     return true;
   }
 
-  #answer(exchange: Exchange, identity: Identity | null): void {
+  #answer(exchange: Exchange, identity: Identity | null, arrival: Arrival): void {
     const info = parseRequest(exchange.method, exchange.path);
-    const call = this.#call(exchange, info, identity ?? ANONYMOUS);
+    const call = this.#call(exchange, info, identity ?? ANONYMOUS, arrival.receivedMs);
     if (info === null) {
       call.code = 400;
       exchange.respond(400, 'text/plain; charset=utf-8', '400 Bad Request', []);
@@ -205,6 +221,7 @@ export class ApiServer {
       return;
     }
     this.parts.tracker.track(call, (isLater) => {
+      call.record?.noteLatency('authentication', arrival.identifyingMs, false);
       this.#route(call);
       if (isLater) this.late(exchange);
     });
@@ -223,15 +240,19 @@ export class ApiServer {
     if (this.parts.world.edge.below(CHANCES) < chance * CHANCES) exchange.connection.drain();
   }
 
-  #call(exchange: Exchange, info: RequestInfo | null, identity: Identity): Call {
+  #call(
+    exchange: Exchange,
+    info: RequestInfo | null,
+    identity: Identity,
+    receivedMs: number,
+  ): Call {
     this.#requests++;
     const own = this.#auditPrefix + this.#requests.toString(16).padStart(12, '0');
     const given = exchange.header('audit-id') ?? '';
     const audit = given === '' || given.length > AUDIT_ID_LENGTH_MAX ? own : given;
     const query = new Query(exchange.path);
     const fallback = info ?? NOWHERE;
-    const nowMs = this.parts.world.edge.nowMs();
-    return new Call(exchange, fallback, query, identity, nowMs, audit);
+    return new Call(exchange, fallback, query, identity, receivedMs, audit);
   }
 
   #route(call: Call): void {
@@ -262,8 +283,10 @@ export class ApiServer {
 
   #decide(call: Call, attributes: Attributes, served: Served | undefined): void {
     const { authorize } = this.parts;
+    const noted = call.timed('authorization', () => {});
     const decision = authorize(call.identity, attributes);
     if (decision.pending === undefined) {
+      noted();
       this.#decided(call, attributes, served, decision, 0);
       return;
     }
@@ -273,6 +296,7 @@ export class ApiServer {
     whenDecided(authorize, call.identity, attributes, (late) => {
       if (call.exchange.closed || call.code !== 0) return;
       this.late(call.exchange);
+      noted();
       this.#decided(call, attributes, served, late, edge.nowMs() - sinceMs);
     });
   }

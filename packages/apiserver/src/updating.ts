@@ -26,6 +26,7 @@ import { changeFaults, faultyKind, withDefaults, withStatusDefaults } from './sc
 import { keepsMetadata } from './managed/reset-fields.ts';
 import { settleTimes, trackChange } from './managed/tracking.ts';
 import { keyOf, keyText, type Served } from './served.ts';
+import type { WriteOutcome } from './storage.ts';
 import {
   createObject,
   findStored,
@@ -165,7 +166,7 @@ function putNext(
       if (!retry()) call.fail(claim.status);
       return;
     }
-    const done = (outcome: Parameters<typeof refusedWrite>[2]): void => {
+    const done = call.timed('etcd', (outcome: WriteOutcome): void => {
       if (outcome.kind === 'done') {
         if (isEnd) behaviourOf(served).release?.(value, world);
         claim.settle();
@@ -174,7 +175,7 @@ function putNext(
       }
       claim.undo();
       if (outcome.kind !== 'conflict' || !retry()) call.fail(refusedWrite(served, name, outcome));
-    };
+    });
     if (isEnd) world.storage.delete(key, stored.revision, done);
     else world.storage.put(key, bytes, stored.revision, done);
   });

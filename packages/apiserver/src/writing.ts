@@ -212,7 +212,7 @@ function insertTry(
         else call.fail(claim.status);
         return;
       }
-      world.storage.put(key, bytes, EXPECT_ABSENT, (outcome) => {
+      const done = (outcome: WriteOutcome): void => {
         if (outcome.kind === 'done') {
           sendWritten(context, 201, stored, outcome.revision, outcome.shown ?? bytes);
           return;
@@ -220,7 +220,8 @@ function insertTry(
         claim.undo();
         if (outcome.kind === 'conflict') createTry(context, sent, attempt + 1);
         else call.fail(refusedWrite(served, name, outcome));
-      });
+      };
+      world.storage.put(key, bytes, EXPECT_ABSENT, call.timed('etcd', done));
     });
   });
 }

@@ -34,7 +34,7 @@ export class Impersonation {
     const wanted = readWanted(call.exchange.fields());
     if (!wanted.ok) then(wanted);
     else if (wanted.value === null) then(success(call.identity));
-    else this.#try(call, wanted.value, attributes, then);
+    else this.#try(call, wanted.value, attributes, call.timed('impersonation', then));
   }
 
   #try(

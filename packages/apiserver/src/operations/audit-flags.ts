@@ -107,7 +107,12 @@ export function openAudit(flags: AuditFlags, edge: AuditEdge): AuditService | nu
   const backends = [log, webhook].filter((one) => one !== null);
   if (backends.length === 0) return null;
   const backend = unitedBackends(backends);
-  const auditor = new Audit(policy, backend, () => Date.now());
+  const auditor = new Audit(
+    policy,
+    backend,
+    () => Date.now(),
+    () => performance.now(),
+  );
   return {
     auditor,
     addTo: (metrics) => {

@@ -35,12 +35,15 @@ export class AuditRecord {
   named: Named | null = null;
   /** Milliseconds that parts of the server took for the request, by upstream's names. */
   readonly latencies: Map<string, number> = new Map();
+  /** Milliseconds of a clock that never goes back, with fractions. */
+  readonly clockMs: () => number;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(verdict: Verdict, user: Identity) {
+  constructor(verdict: Verdict, user: Identity, clockMs: () => number) {
     this.verdict = verdict;
     this.user = user;
+    this.clockMs = clockMs;
   }
 
   get #keepsSent(): boolean {

@@ -19,6 +19,7 @@ function part(event: Event | undefined, name: string): Readonly<Record<string, u
 /** A server whose policy has the rules; `ask` gives what its log has of a request. */
 function audited(...rules: readonly JsonObject[]) {
   const lines: string[] = [];
+  const clock = { tookMs: 500, steps: 0 };
   const policy = readPolicy({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [...rules] });
   const edge = {
     nowMs: () => 1_000_000,
@@ -37,7 +38,8 @@ function audited(...rules: readonly JsonObject[]) {
       },
       close: () => Promise.resolve(),
     },
-    () => 1_000_500,
+    () => 1_000_000 + clock.tookMs,
+    () => clock.steps++,
   );
   const api = createApiServer({
     storage: new StorageModel(),
@@ -60,7 +62,7 @@ function audited(...rules: readonly JsonObject[]) {
     return lines.map((line) => JSON.parse(line) as Event);
   };
   ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
-  return { ask, auditor };
+  return { ask, auditor, clock };
 }
 
 const ALL = { level: 'RequestResponse' };
@@ -200,4 +202,26 @@ test('what the client could not take is told by its code alone, and empty lists 
   }
   const empty = told('application/vnd.kubernetes.protobuf', MAPS);
   assert.deepEqual(part(empty, 'responseObject')['items'], []);
+});
+
+test('where the time of a request went is told where it took more than half a second', () => {
+  const { ask, clock } = audited({ level: 'Metadata' });
+  const parts = (event: Event | undefined): string[] =>
+    Object.entries(part(event, 'annotations'))
+      .filter(([name]) => name.startsWith('apiserver.latency.k8s.io/'))
+      .map(([name, value]) => `${name.split('/')[1]} ${String(value)}`)
+      .sort();
+  const write = (name: string): Event | undefined =>
+    ask('POST', MAPS, { metadata: { name } }).at(-1);
+  assert.deepEqual(parts(write('a')), []);
+  clock.tookMs = 501;
+  assert.deepEqual(parts(write('b')), [
+    'authentication 1ms',
+    'authorization 1ms',
+    'etcd 1ms',
+    'total 501ms',
+  ]);
+  const [, acting] = ask('GET', `${MAPS}/a`, undefined, { 'impersonate-user': 'joe' });
+  assert.ok(parts(acting).some((text) => text.startsWith('impersonation ')));
+  assert.deepEqual(parts(ask('GET', `${MAPS}?watch=true`).at(-1)), []);
 });

@@ -27,6 +27,7 @@ export class Audit implements Auditor {
   readonly #policy: AuditPolicy;
   readonly #backend: AuditBackend;
   readonly #nowMs: () => number;
+  readonly clockMs: () => number;
   /** Requests by what the policy says of them. */
   readonly levels: Map<Level, number> = new Map();
   /** Events that were given to the backend. */
@@ -36,7 +37,14 @@ export class Audit implements Auditor {
   /** Answers that have begun and go on. */
   readonly #lasting = new Set<Call>();
 
-  constructor(policy: AuditPolicy, backend: AuditBackend, nowMs: () => number) {
+  /** `clockMs` never goes back and has fractions: parts of requests are measured by it. */
+  constructor(
+    policy: AuditPolicy,
+    backend: AuditBackend,
+    nowMs: () => number,
+    clockMs: () => number,
+  ) {
+    this.clockMs = clockMs;
     this.#policy = policy;
     this.#backend = backend;
     this.#nowMs = nowMs;
@@ -69,7 +77,7 @@ export class Audit implements Auditor {
   #recordOf(call: Call, user: Identity | null): AuditRecord | null {
     const verdict = this.#policy.judge(call, user);
     this.levels.set(verdict.level, (this.levels.get(verdict.level) ?? 0) + 1);
-    return verdict.level === 'None' ? null : new AuditRecord(verdict, user ?? NOBODY);
+    return verdict.level === 'None' ? null : new AuditRecord(verdict, user ?? NOBODY, this.clockMs);
   }
 
   started(call: Call): void {

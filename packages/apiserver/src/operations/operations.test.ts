@@ -161,6 +161,7 @@ test('the audit log holds what the policy says of each request', () => {
       close: () => Promise.resolve(),
     },
     () => 1_000_500,
+    () => 0,
   );
   const { api, ask, storage } = server({ auditor: audit });
   storage.isShared = false;

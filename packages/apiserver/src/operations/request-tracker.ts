@@ -25,6 +25,8 @@ const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
 /** What is written down about requests; see `audit.ts`. */
 export interface Auditor {
+  /** Milliseconds of a clock that never goes back, with fractions, for parts of requests. */
+  clockMs(): number;
   /**
    * A request has come; may ask the call to keep its bodies. `then` is called once, at once or
    * later: false where the request must be refused, as it cannot be written down.
