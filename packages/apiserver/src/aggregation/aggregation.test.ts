@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:http2';
 import { createServer, type Server } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:https';
@@ -105,6 +106,18 @@ after(async () => {
   rmSync(dir, { recursive: true });
 });
 
+/** The administrator of the kubeconfig. */
+function credentials(): { ca: string; cert: string; key: string } {
+  const file = readFileSync(join(dir, 'kubeconfig'), 'utf8');
+  const data = (name: string): string =>
+    Buffer.from(new RegExp(`${name}: (\\S+)`).exec(file)?.[1] ?? '', 'base64').toString();
+  return {
+    ca: data('certificate-authority-data'),
+    cert: data('client-certificate-data'),
+    key: data('client-key-data'),
+  };
+}
+
 /** One request as the administrator of the kubeconfig. */
 function ask(
   method: string,
@@ -112,18 +125,13 @@ function ask(
   body?: object,
   headers: Record<string, string> = {},
 ): Promise<{ code: number; text: string }> {
-  const file = readFileSync(join(dir, 'kubeconfig'), 'utf8');
-  const data = (name: string): string =>
-    Buffer.from(new RegExp(`${name}: (\\S+)`).exec(file)?.[1] ?? '', 'base64').toString();
   const text = body === undefined ? '' : JSON.stringify(body);
   // Node tells it of POST, PUT and PATCH alone
   const length = text === '' ? {} : { 'content-length': Buffer.byteLength(text) };
   return new Promise((resolve, reject) => {
     const sent = request(`${service?.url}${path}`, {
       method,
-      ca: data('certificate-authority-data'),
-      cert: data('client-certificate-data'),
-      key: data('client-key-data'),
+      ...credentials(),
       headers: { 'content-type': 'application/json', ...length, ...headers },
     });
     sent.on('error', reject);
@@ -255,6 +263,27 @@ test('what is asked for arrives whole, as it was understood here', async () => {
   const odd = await seen('GET', '/echo/a%2Fb%20%3F?z=1&a=%20x&z=0&c;d=1&e=%zz');
   const path = `${PLACE}/echo/a/b%20%3F?a=+x&z=1&z=0`;
   assert.deepEqual(odd, { method: 'GET', path, body: '' });
+});
+
+test('bodies that come one after the other on a connection are passed on unmixed', async () => {
+  const client = connect(service?.url ?? '', credentials());
+  const echo = (index: number): Promise<boolean> => {
+    const sent = client.request({ ':method': 'POST', ':path': `${PLACE}/echo/${index}` });
+    const body = String.fromCharCode(97 + index).repeat(3000);
+    sent.end(body);
+    let text = '';
+    sent.on('data', (piece: Buffer) => (text += piece.toString()));
+    return new Promise((resolve, reject) => {
+      sent.on('error', reject);
+      sent.on('end', () => resolve((JSON.parse(text) as { body: string }).body === body));
+    });
+  };
+  const found = await Promise.all(Array.from({ length: 20 }, (_, index) => echo(index)));
+  client.close();
+  assert.deepEqual(
+    found,
+    found.map(() => true),
+  );
 });
 
 test('a connection that is used again and again gathers no listeners', async () => {

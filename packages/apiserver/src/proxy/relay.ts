@@ -142,6 +142,8 @@ export class SocketRelay implements Relay {
       } else stream(call, target, answer);
     });
     exchange.onClose = () => sent.destroy();
+    // it leaves when there is a connection, later than this turn perhaps
+    call.keepBody();
     sent.end(call.body);
   }
 
