@@ -27,7 +27,42 @@ test('a member that is there twice is told with its line', () => {
   const twice = `${HEAD}parallelism: 3\n"parallelism": 4\nleaderElection: {a: 1, a: 2}\n`;
   const lines = ['line 4: key "parallelism"', 'line 5: key "a"'];
   const told = lines.map((line) => `    ${line} already set in map`);
-  assert.equal(faultOf(twice), [INVALID, ...told].join('\n'));
+  const unknown = ', unknown field "leaderElection.a"';
+  assert.equal(faultOf(twice), `${[INVALID, ...told].join('\n')}${unknown}`);
+});
+
+test('what a text says first of all is what kube-scheduler says first', () => {
+  const invalid = "couldn't get version/kind; json parse error:";
+  assert.equal(faultOf('{"kind": "x"'), `${invalid} unexpected end of JSON input`);
+  assert.equal(
+    faultOf('{"kind": x'),
+    `${invalid} invalid character 'x' looking for beginning of value`,
+  );
+  assert.equal(faultOf(`${HEAD}parallelism: .nan\n`), 'json: unsupported value: NaN');
+  const where = 'Go struct field KubeSchedulerConfiguration';
+  // Members of YAML are sorted on the way, those of JSON are not.
+  const version = '"apiVersion":"kubescheduler.config.k8s.io/v1"';
+  const wrong = `{"kind":"KubeSchedulerConfiguration",${version}`;
+  assert.equal(
+    faultOf(`${wrong},"parallelism":[],"extenders":{}}`),
+    `json: cannot unmarshal array into ${where}.parallelism of type int32`,
+  );
+  assert.equal(
+    faultOf(`${HEAD}parallelism: []\nextenders: {}\n`),
+    `json: cannot unmarshal object into ${where}.extenders of type []v1.Extender`,
+  );
+  assert.equal(
+    faultOf(`${wrong},"profiles":[{"schedulerName":"a","schedulerName":"b"}]}`),
+    'strict decoding error: duplicate field "profiles[0].schedulerName"',
+  );
+});
+
+test('dates and times are texts, as for kube-scheduler', () => {
+  const plugins = '{permit: {enabled: [{name: 1:30}]}, filter: {enabled: [{name: 2001-01-01}]}}';
+  assert.match(
+    faultOf(`${HEAD}profiles: [{plugins: ${plugins}}]\n`),
+    /: FilterPlugin "2001-01-01" does not exist$/,
+  );
 });
 
 test('what follows the first document is not read', () => {
@@ -43,7 +78,7 @@ test('durations are refused in the words of Go', () => {
 });
 
 test('an empty file is an object without a kind', () => {
-  assert.equal(faultOf(''), "Object 'Kind' is missing");
+  assert.equal(faultOf(''), "Object 'Kind' is missing in ''");
 });
 
 test('a pod is explained by a configuration that names plugins of users', async () => {

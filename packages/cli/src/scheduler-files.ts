@@ -14,8 +14,9 @@ import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { COMPATIBILITY, createProfile, type EmulatedVersion } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
-import { parseAllDocuments, stringify, type YAMLParseError } from 'yaml';
+import { stringify } from 'yaml';
 import { readNamed } from './named-file.ts';
+import { readStrictText } from './strict-text.ts';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
 function readConfiguration(
@@ -25,26 +26,13 @@ function readConfiguration(
 ): SchedulerConfiguration {
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
-  // As kube-scheduler reads it: `yes` is true, no member twice, and nothing after `---`.
   const text = readNamed('--config', file).toString();
-  const [document] = parseAllDocuments(text, { version: '1.1' });
-  const errors = document?.errors ?? [];
-  const others = errors.filter(({ code }) => code !== 'DUPLICATE_KEY');
-  if (others.length > 0) throw faults(others.map(({ message }) => message));
-  if (errors.length > 0) throw faults([repeatedMembers(text, errors)]);
-  const value = withElection((document?.toJS() ?? null) as JsonValue, election);
-  const parsed = parseConfiguration(value, plugins, text);
+  const { value, fault, repeated } = readStrictText(text);
+  if (fault !== '') throw faults([fault]);
+  const source = { text, repeated };
+  const parsed = parseConfiguration(withElection(value, election), plugins, source);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
-}
-
-/** Members that are there twice, in kube-scheduler's words. */
-function repeatedMembers(text: string, errors: readonly YAMLParseError[]): string {
-  const lines = errors.map(({ pos, linePos }) => {
-    const [, member = ''] = /^["']?([^\s"':,}]*)/.exec(text.slice(pos[0])) ?? [];
-    return `  line ${linePos?.[0].line ?? 0}: key ${JSON.stringify(member)} already set in map`;
-  });
-  return ['strict decoding error: yaml: unmarshal errors:', ...lines].join('\n  ');
 }
 
 /** Flags of the election outrank what a file says of it, member by member. */

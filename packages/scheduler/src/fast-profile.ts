@@ -70,6 +70,8 @@ export function fastProfileOf(
   const scorers = [...profile.weights.keys()];
   if (!scorers.every((name) => SCORERS.has(name) || own.has(name))) return null;
   if (profile.weights.size === 0) return null;
+  // Bounds on scores hold where more of each is better.
+  if (profile.weights.values().some((weight) => weight < 0)) return null;
   const percentage = profile.percentageOfNodesToScore ?? 100;
   if (percentage !== 100) return null;
   if ((configuration.pluginConfig ?? []).some(({ name }) => FIXED_ARGS.has(name))) return null;

@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { qualifiedNameErrors } from '@megaplane/machinery/names';
 import { argumentErrors } from './argument-checks.ts';
 import { API_VERSION } from './configuration-defaults.ts';
-import { EXTENSION_POINTS } from './configuration-schema.ts';
+import { ARGUMENTS, EXTENSION_POINTS } from './configuration-schema.ts';
 import { numberAt, objectAt, objectsAt, textAt } from './members.ts';
 
 const REMOVED = new Set(['AzureDiskLimits', 'CinderLimits', 'EBSLimits', 'GCEPDLimits']);
@@ -130,16 +130,43 @@ function queueSortErrors(profiles: readonly JsonObject[]): FieldError[] {
     const text = 'only one queue sort plugin can be enabled';
     found.push(invalidValue('profiles[0].plugins.queueSort.Enabled', count, text));
   }
-  // Nothing and an empty list are the same, but shown as they are.
-  const said = (set: JsonObject): string => shown(set).replaceAll('[]', 'null');
-  const wanted = said(setOf(first));
+  const wanted = shown(setOf(first));
+  const [sort = ''] = objectsAt(setOf(first), 'enabled').map((entry) => textAt(entry, 'name'));
+  // Upstream asks of the last arguments of the first profile, and of all of the others.
+  const [wantedArgs] = sort === '' ? [] : argumentsOf(first, sort).slice(-1);
   for (const [index, profile] of profiles.entries()) {
-    if (said(setOf(profile)) === wanted) continue;
+    if (index === 0) continue;
     const text = shown(setOf(profile));
-    const path = `profiles[${index}].plugins.queueSort`;
-    found.push(invalidValue(path, printed(text), 'must be the same for all profiles'));
+    const set = `profiles[${index}].plugins.queueSort`;
+    const same = 'must be the same for all profiles';
+    if (text !== wanted) found.push(invalidValue(set, printed(text), same));
+    for (const args of argumentsOf(profile, sort)) {
+      if (args === wantedArgs) continue;
+      const path = `profiles[${index}].pluginConfig.args`;
+      found.push(invalidValue(path, printed(args), `queueSort ${same}`));
+    }
   }
   return found;
+}
+
+/** Arguments given to a plugin as upstream shows those of its own type: with capital letters. */
+function argumentsOf(profile: JsonObject | undefined, plugin: string): string[] {
+  const own = Object.keys(ARGUMENTS[plugin]?.members ?? {});
+  const types = new Set(['apiVersion', 'kind']);
+  return objectsAt(profile, 'pluginConfig')
+    .filter((entry) => textAt(entry, 'name') === plugin && entry['args'] !== undefined)
+    .map((entry) => {
+      const args = objectAt(entry, 'args');
+      if (own.length === 0) return JSON.stringify(args);
+      const members = own.filter((name) => !types.has(name));
+      return JSON.stringify(
+        Object.fromEntries(members.map((name) => [capital(name), args[name] ?? null])),
+      );
+    });
+}
+
+function capital(name: string): string {
+  return `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 }
 
 /** Resources that are neither Kubernetes' own nor the quotas' names of others. */

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { DEFAULT_WEIGHTS } from '../registry.ts';
 import { multiPointEntries, type PluginSet } from '../profile.ts';
 import { EXTENSION_POINTS, GROUP_POINTS } from './configuration-schema.ts';
-import { listAt, objectAt } from './members.ts';
+import { listAt, objectAt, objectsAt } from './members.ts';
 
 export const API_VERSION = 'kubescheduler.config.k8s.io/v1';
 export const KIND = 'KubeSchedulerConfiguration';
@@ -67,17 +67,16 @@ const SCORE_WEIGHTS: Readonly<Record<string, number>> = {
   ImageLocality: 1,
 };
 
-/** Sets of plugins with a name and a weight in each entry, absent ones empty. */
+/** A set with a name and a weight in each entry; what is disabled has no weight of its own. */
 function spelledOut(set: JsonObject): JsonObject {
-  const entries = (member: string): JsonObject =>
-    set[member] === undefined
-      ? {}
-      : {
-          [member]: listAt(set, member)
-            .filter(isObject)
-            .map((entry) => ({ name: '', weight: 0, ...entry })),
-        };
-  return { ...entries('enabled'), ...entries('disabled') };
+  const named = (member: string): readonly JsonObject[] =>
+    objectsAt(set, member).map((entry) => ({ name: '', weight: 0, ...entry }));
+  const enabled = named('enabled');
+  const disabled = named('disabled').map((entry) => ({ ...entry, weight: 0 }));
+  return {
+    ...(enabled.length === 0 ? {} : { enabled: [...enabled] }),
+    ...(disabled.length === 0 ? {} : { disabled }),
+  };
 }
 
 /** The sets of a profile as given, spelled out. */

@@ -9,6 +9,9 @@ const BOOL: Schema = { kind: 'bool' };
 const DURATION: Schema = { kind: 'duration' };
 const BYTES: Schema = { kind: 'bytes' };
 
+/** Texts of a type of their own, which errors name. */
+const text = (type: string): Schema => ({ kind: 'string', type });
+
 function struct(type: string, members: Readonly<Record<string, Schema>>): StructSchema {
   return { kind: 'struct', type, members };
 }
@@ -124,7 +127,10 @@ export const CONFIGURATION: StructSchema = {
 };
 
 const REQUIREMENTS = list(
-  struct('v1.NodeSelectorRequirement', { key: STRING, operator: STRING, values: list(STRING) }),
+  struct('v1.NodeSelectorRequirement', {
+    ...{ key: STRING, values: list(STRING) },
+    operator: text('v1.NodeSelectorOperator'),
+  }),
 );
 const TERM = struct('v1.NodeSelectorTerm', {
   matchExpressions: REQUIREMENTS,
@@ -133,7 +139,10 @@ const TERM = struct('v1.NodeSelectorTerm', {
 const LABEL_SELECTOR = struct('v1.LabelSelector', {
   matchLabels: { kind: 'map', of: STRING },
   matchExpressions: list(
-    struct('v1.LabelSelectorRequirement', { key: STRING, operator: STRING, values: list(STRING) }),
+    struct('v1.LabelSelectorRequirement', {
+      ...{ key: STRING, values: list(STRING) },
+      operator: text('v1.LabelSelectorOperator'),
+    }),
   ),
 });
 const RESOURCES = list(struct('v1.ResourceSpec', { name: STRING, weight: INT64 }));
@@ -176,7 +185,7 @@ export const ARGUMENTS: Readonly<Record<string, StructSchema>> = {
     ignoredResources: list(STRING),
     ignoredResourceGroups: list(STRING),
     scoringStrategy: struct('v1.ScoringStrategy', {
-      type: STRING,
+      type: text('v1.ScoringStrategyType'),
       resources: RESOURCES,
       requestedToCapacityRatio: struct('v1.RequestedToCapacityRatioParam', { shape: SHAPE }),
     }),
@@ -187,15 +196,15 @@ export const ARGUMENTS: Readonly<Record<string, StructSchema>> = {
       struct('v1.TopologySpreadConstraint', {
         maxSkew: INT32,
         topologyKey: STRING,
-        whenUnsatisfiable: STRING,
+        whenUnsatisfiable: text('v1.UnsatisfiableConstraintAction'),
         labelSelector: LABEL_SELECTOR,
         minDomains: INT32,
-        nodeAffinityPolicy: STRING,
-        nodeTaintsPolicy: STRING,
+        nodeAffinityPolicy: text('v1.NodeInclusionPolicy'),
+        nodeTaintsPolicy: text('v1.NodeInclusionPolicy'),
         matchLabelKeys: list(STRING),
       }),
     ),
-    defaultingType: STRING,
+    defaultingType: text('v1.PodTopologySpreadConstraintsDefaulting'),
   }),
   VolumeBinding: struct('v1.VolumeBindingArgs', {
     ...TYPE,

@@ -38,7 +38,10 @@ test('what is no configuration is refused with what was expected', () => {
   );
   assert.equal(textOf(null), "Object 'Kind' is missing");
   assert.equal(textOf({}), "Object 'Kind' is missing");
-  const shown = parseConfiguration({ ...HEAD, apiVersion: '' }, [], 'the text');
+  const shown = parseConfiguration({ ...HEAD, apiVersion: '' }, [], {
+    text: 'the text',
+    repeated: [],
+  });
   assert(!shown.ok);
   assert.equal(shown.errors.join(), "Object 'apiVersion' is missing in 'the text'");
   assert.equal(textOf({ ...HEAD, apiVersion: 'a/b/c' }), 'unexpected GroupVersion string: a/b/c');

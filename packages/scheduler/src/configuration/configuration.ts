@@ -89,16 +89,16 @@ function isRegistered(kind: string, version: string): boolean {
 }
 
 /** What makes a value no KubeSchedulerConfiguration v1; empty if it is one. */
-function typeError(value: JsonValue, source: string): string {
+function typeError(value: JsonValue, source: string | undefined): string {
   // An empty file is as good as an empty object.
   if (value === null) return typeError({}, source);
   if (!isObject(value)) return untyped(value);
-  const unread = strictDecode(value, TYPE).error;
+  const unread = strictDecode(typeMembers(value), TYPE).error;
   if (unread !== '') return `couldn't get version/kind; json parse error: ${unread}`;
   const { apiVersion, kind } = typeOf(value);
   const fault = versionError(apiVersion);
   if (fault !== '') return fault;
-  const where = source === '' ? '' : ` in '${source}'`;
+  const where = source === undefined ? '' : ` in '${source}'`;
   if (kind === '') return `Object 'Kind' is missing${where}`;
   if (apiVersion === '') return `Object 'apiVersion' is missing${where}`;
   if (apiVersion === API_VERSION && kind === KIND) return '';
@@ -135,8 +135,20 @@ const TYPE: StructSchema = {
   members: { apiVersion: { kind: 'string' }, kind: { kind: 'string' } },
 };
 
+/** Upstream looks for these two in any case; the last one counts. */
+function typeMembers(value: JsonObject): JsonObject {
+  const found: JsonObject = {};
+  for (const [name, inner] of Object.entries(value)) {
+    const folded = name.toLowerCase();
+    if (folded === 'apiversion') found['apiVersion'] = inner;
+    if (folded === 'kind') found['kind'] = inner;
+  }
+  return found;
+}
+
 function typeOf(value: JsonObject): { readonly apiVersion: string; readonly kind: string } {
-  return { apiVersion: textAt(value, 'apiVersion'), kind: textAt(value, 'kind') };
+  const found = typeMembers(value);
+  return { apiVersion: textAt(found, 'apiVersion'), kind: textAt(found, 'kind') };
 }
 
 function versionError(apiVersion: string): string {
@@ -149,7 +161,7 @@ function argumentTypeError(args: JsonObject, plugin: string, type: string): stri
   const given = typeOf(args);
   const [kind, apiVersion] = [given.kind || type, given.apiVersion || API_VERSION];
   const whose = `decoding args for plugin ${plugin}`;
-  const unread = strictDecode(args, TYPE).error;
+  const unread = strictDecode(typeMembers(args), TYPE).error;
   if (unread !== '') return `${whose}: couldn't get version/kind; json parse error: ${unread}`;
   const fault = versionError(apiVersion);
   if (fault !== '') return `${whose}: ${fault}`;
@@ -193,19 +205,28 @@ function refused(error: string): ParsedConfiguration {
   return { ok: false, errors: [error] };
 }
 
-/** `own`: plugins of users that profiles may name; `source`: the text, for errors that show it. */
+/** Where a configuration was read from. */
+export interface ConfigurationSource {
+  /** For errors that show it. */
+  readonly text: string;
+  /** What reading found wrong with the text, such as members that are there twice. */
+  readonly repeated: readonly string[];
+}
+
+/** `own`: plugins of users that profiles may name. */
 export function parseConfiguration(
   value: JsonValue,
   own: readonly UserPlugin[] = [],
-  source = '',
+  source?: ConfigurationSource,
 ): ParsedConfiguration {
-  const wrongType = typeError(value, source);
+  const wrongType = typeError(value, source?.text);
   if (wrongType !== '') return refused(wrongType);
   const { value: decoded, error, unknown } = strictDecode(value, CONFIGURATION);
   if (error !== '' || !isObject(decoded)) return refused(error);
   const nested = decodeArguments(decoded);
   if (nested.error !== '') return refused(nested.error);
   const strict = [
+    ...(source?.repeated ?? []),
     ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`),
     ...nested.unknown,
   ];
@@ -336,6 +357,7 @@ function asShown(complete: JsonObject): JsonObject {
       const pluginConfig = listAt(profile, 'pluginConfig')
         .filter(isObject)
         .filter((entry) => isShown(entry, plugins))
+        .map((entry): JsonObject => ({ ...entry, ...shownArguments(entry) }))
         .toSorted((left, right) => (textAt(left, 'name') < textAt(right, 'name') ? -1 : 1));
       const sets = Object.entries(plugins).map(([point, set]) => {
         const said = Object.entries(isObject(set) ? set : {}).filter(
@@ -345,17 +367,32 @@ function asShown(complete: JsonObject): JsonObject {
       });
       return { ...profile, plugins: Object.fromEntries(sets), pluginConfig };
     });
-  if (complete['extenders'] === undefined) return { ...complete, profiles };
-  const extenders = listAt(complete, 'extenders')
-    .filter(isObject)
-    .map((extender): JsonObject => {
-      const said = Object.entries(extender).filter(([, value]) => !isNothing(value));
-      return { urlPrefix: '', ...Object.fromEntries(said) };
-    });
+  const { extenders: listed, ...others } = complete;
+  if (!Array.isArray(listed) || listed.length === 0) return { ...others, profiles };
+  const extenders = listed.filter(isObject).map((extender): JsonObject => {
+    const said = Object.entries(extender).filter(([, value]) => !isNothing(value));
+    return { urlPrefix: '', ...Object.fromEntries(said) };
+  });
   return { ...complete, profiles, extenders };
 }
 
+/** Without lists that are empty, but for terms, of which none is not the same as nothing said. */
+function shownArguments({ name, args }: JsonObject): JsonObject {
+  if (typeof name !== 'string' || ARGUMENTS[name] === undefined) return {};
+  const shown = (value: JsonValue): JsonValue => {
+    if (Array.isArray(value)) return value.map(shown);
+    if (!isObject(value)) return value;
+    const members = Object.entries(value).filter(
+      ([member, inner]) =>
+        member === 'nodeSelectorTerms' || !Array.isArray(inner) || inner.length > 0,
+    );
+    return Object.fromEntries(members.map(([member, inner = null]) => [member, shown(inner)]));
+  };
+  return { args: shown(args ?? null) };
+}
+
 function isNothing(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.length === 0;
   return value === '' || value === 0 || value === false;
 }
 

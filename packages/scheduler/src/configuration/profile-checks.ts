@@ -1,6 +1,7 @@
 /** What can be wrong with the plugins of a profile, in the words of upstream's framework. */
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
-import { multiPointEntries, pointsOfProfile, type ProfileConfiguration } from '../profile.ts';
+import { multiPointEntries, pointsOfProfile } from '../profile.ts';
+import type { PluginEntry, ProfileConfiguration } from '../profile.ts';
 import { PLUGIN_NAMES } from '../registry.ts';
 import { constructionErrors } from './argument-checks.ts';
 import { defaultedArguments } from './configuration-defaults.ts';
@@ -77,7 +78,15 @@ export function profileError(profile: ProfileConfiguration, pointsOf: PointsOf):
     return `only one queue sort plugin required for ${whose}, but got ${queueSort.length}`;
   }
   if (bind.length === 0) return `at least one bind plugin is needed for ${whose}`;
-  const isOver = score.some(({ weight = 1 }) => weight < 0);
-  const sum = score.reduce((total, { weight = 1 }) => total + weight, 0);
-  return isOver || sum > WEIGHT_SUM_MAX ? OVERFLOW : '';
+  return isOver(score) ? OVERFLOW : '';
+}
+
+/** Upstream asks before it adds, of what is left: what is below zero leaves nothing to the next. */
+function isOver(score: readonly PluginEntry[]): boolean {
+  let sum = 0;
+  return score.some(({ weight = 1 }) => {
+    const isBelow = sum < 0;
+    sum += weight;
+    return isBelow || sum > WEIGHT_SUM_MAX;
+  });
 }

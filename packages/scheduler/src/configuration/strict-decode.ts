@@ -2,11 +2,14 @@
  * Reads a configuration by the Go types that upstream reads it with: the same members, the same
  * types, and the same complaints, which operators search the web for.
  */
+import { base64Fault } from '@megaplane/machinery/base64';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { durationFault, formatDuration, parseDuration } from '@megaplane/machinery/times';
 
 export type Schema =
-  | { readonly kind: 'int32' | 'int64' | 'float32' | 'string' | 'bool' | 'duration' | 'bytes' }
+  | { readonly kind: 'int32' | 'int64' | 'float32' | 'bool' | 'duration' | 'bytes' }
+  /** `type`: where it is not plain, as errors call it. */
+  | { readonly kind: 'string'; readonly type?: string }
   /** Kept as it is. */
   | { readonly kind: 'raw' }
   | { readonly kind: 'list'; readonly of: Schema }
@@ -48,13 +51,20 @@ function goTypeOf(schema: Schema): string {
       return '[]uint8';
     case 'raw':
       return 'runtime.RawExtension';
+    case 'string':
+      return schema.type ?? schema.kind;
     case 'int32':
     case 'int64':
     case 'float32':
-    case 'string':
     case 'bool':
       return schema.kind;
   }
+}
+
+/** What `null` in a list stands for. */
+function emptyOf({ kind }: Schema): JsonValue {
+  if (kind === 'struct') return {};
+  return kind === 'string' ? '' : null;
 }
 
 function jsonTypeOf(value: JsonValue): string {
@@ -82,14 +92,20 @@ class Decoder {
   }
 
   read(value: JsonValue, schema: Schema, place: Place): JsonValue {
-    if (value === null || schema.kind === 'raw') return value;
+    if (schema.kind === 'raw') return value;
+    // Upstream reads `null` as a text that is empty there, and refuses it.
+    if (value === null)
+      return schema.kind === 'duration' ? this.#duration('', schema, place) : null;
     switch (schema.kind) {
       case 'struct':
         return this.#struct(value, schema, place);
       case 'list':
         if (!Array.isArray(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
         return value.map((item, index) =>
-          this.read(item, schema.of, { ...place, path: `${place.path}[${index}]` }),
+          this.read(item ?? emptyOf(schema.of), schema.of, {
+            ...place,
+            path: `${place.path}[${index}]`,
+          }),
         );
       case 'map':
         if (!isObject(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
@@ -102,8 +118,9 @@ class Decoder {
       case 'duration':
         return this.#duration(value, schema, place);
       case 'string':
-      case 'bytes':
         return typeof value === 'string' ? value : this.#mismatch(jsonTypeOf(value), schema, place);
+      case 'bytes':
+        return this.#bytes(value, schema, place);
       case 'bool':
         return typeof value === 'boolean'
           ? value
@@ -119,9 +136,7 @@ class Decoder {
     if (!isObject(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
     const struct = schema.type.slice(schema.type.indexOf('.') + 1);
     const result: JsonObject = {};
-    // Upstream turns YAML into JSON first, and that sorts the members.
-    for (const name of Object.keys(value).toSorted()) {
-      const given = value[name] ?? null;
+    for (const [name, given = null] of Object.entries(value)) {
       const path = place.path === '' ? name : `${place.path}.${name}`;
       const member = Object.hasOwn(schema.members, name) ? schema.members[name] : undefined;
       if (member === undefined) {
@@ -142,8 +157,16 @@ class Decoder {
     if (schema.kind !== 'int32' && schema.kind !== 'int64') return value;
     const [min, max] = LIMITS[schema.kind];
     if (Number.isInteger(value) && value >= min && value <= max) return value;
-    const text = Number.isInteger(value) ? BigInt(value) : value;
-    return this.#mismatch(`number ${text}`, schema, place);
+    return this.#mismatch(`number ${value}`, schema, place);
+  }
+
+  #bytes(value: JsonValue, schema: Schema, place: Place): JsonValue {
+    if (typeof value !== 'string') return this.#mismatch(jsonTypeOf(value), schema, place);
+    const wrong = base64Fault(value);
+    if (wrong >= 0 && this.#wrong === '') {
+      this.#wrong = `illegal base64 data at input byte ${wrong}`;
+    }
+    return value;
   }
 
   #duration(value: JsonValue, schema: Schema, place: Place): JsonValue {

@@ -3,6 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Extender, type Answer } from './extender.ts';
+import type { ExtenderTls } from '../configuration/configuration.ts';
 import type { ResultName } from './extender-answer.ts';
 import { ExtenderCaller } from './extender-caller.ts';
 
@@ -118,4 +119,27 @@ test('certificates that contradict the flags are refused at the start', () => {
   const odd = { certData: 'eA==', keyData: 'eA==' };
   const read = (): ExtenderCaller => new ExtenderCaller([{ urlPrefix: 'x', tlsConfig: odd }]);
   assert.throws(read, /^Error: couldn't build extenders: tls: failed to find any PEM data in /);
+});
+
+test('certificates that cannot be read are told as kube-scheduler v1.36.1 tells them', () => {
+  const faultOf = (tlsConfig: ExtenderTls): string => {
+    try {
+      new ExtenderCaller([{ urlPrefix: 'http://x', tlsConfig }]).close();
+      return '';
+    } catch (error) {
+      return (error as Error).message.replace("couldn't build extenders: ", '');
+    }
+  };
+  const none = '/nowhere/at-all';
+  const missing = `open ${none}: no such file or directory`;
+  assert.equal(faultOf({ caFile: none }), missing);
+  assert.equal(faultOf({ certFile: none, keyFile: none }), missing);
+  assert.equal(faultOf({ caFile: '/' }), 'read /: is a directory');
+  const noPem = 'unable to load root certificates: unable to parse bytes as PEM block';
+  assert.equal(faultOf({ caData: 'eHg=' }), noPem);
+  const noCertificate = 'tls: failed to find any PEM data in certificate input';
+  assert.equal(faultOf({ certData: 'eA==', keyData: 'eA==' }), noCertificate);
+  // Half a certificate is none.
+  assert.equal(faultOf({ certFile: none }), '');
+  assert.equal(faultOf({ keyData: 'eA==' }), '');
 });

@@ -5,7 +5,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AgentOptions } from 'node:https';
 import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
-import type { ExtenderConfiguration } from '../configuration/configuration.ts';
+import type { ExtenderConfiguration, ExtenderTls } from '../configuration/configuration.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
 import { readAnswer } from './extender-answer.ts';
 import { post, type Connection } from './http-post.ts';
@@ -20,28 +20,57 @@ function timeoutMsOf({ httpTimeout }: ExtenderConfiguration): number {
 
 function fileOrData(file: string | undefined, data: string | undefined): Buffer | undefined {
   if (data !== undefined && data !== '') return Buffer.from(data, 'base64');
-  return file === undefined || file === '' ? undefined : readFileSync(file);
+  if (file === undefined || file === '') return undefined;
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Error(goFileText(file, error as NodeJS.ErrnoException), { cause: error });
+  }
 }
+
+function goFileText(file: string, { code, message }: NodeJS.ErrnoException): string {
+  const texts: Readonly<Record<string, string>> = {
+    ENOENT: `open ${file}: no such file or directory`,
+    EACCES: `open ${file}: permission denied`,
+    EISDIR: `read ${file}: is a directory`,
+  };
+  return texts[code ?? ''] ?? message;
+}
+
+const PEM = '-----BEGIN';
 
 /** TLS as configured. HTTPS without any authority trusts everybody, as upstream has it. */
 function tlsOf({ tlsConfig = {}, enableHTTPS }: ExtenderConfiguration): AgentOptions {
-  const ca = fileOrData(tlsConfig.caFile, tlsConfig.caData);
-  if (tlsConfig.insecure === true && ca !== undefined) {
+  const { caFile = '', caData = '', insecure = false } = tlsConfig;
+  const hasAuthority = caFile !== '' || caData !== '';
+  if (insecure && hasAuthority) {
     throw new Error('specifying a root certificates file with the insecure flag is not allowed');
   }
-  const cert = fileOrData(tlsConfig.certFile, tlsConfig.certData);
-  const key = fileOrData(tlsConfig.keyFile, tlsConfig.keyData);
-  if (cert?.includes('-----BEGIN') === false) {
-    throw new Error('tls: failed to find any PEM data in certificate input');
+  const ca = fileOrData(caFile, caData);
+  const isOpen = insecure || (enableHTTPS === true && !hasAuthority);
+  if (ca?.includes(PEM) === false) {
+    throw new Error('unable to load root certificates: unable to parse bytes as PEM block');
   }
-  const isOpen = tlsConfig.insecure === true || (enableHTTPS === true && ca === undefined);
   return {
     ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
+    ...certificateOf(tlsConfig),
     ...(tlsConfig.serverName === undefined ? {} : { servername: tlsConfig.serverName }),
     rejectUnauthorized: !isOpen,
   };
+}
+
+/** The client's own; half a one is none. */
+function certificateOf(tls: ExtenderTls): Pick<AgentOptions, 'cert' | 'key'> {
+  const isGiven = (...given: (string | undefined)[]): boolean =>
+    given.some((one) => one !== undefined && one !== '');
+  if (!isGiven(tls.certFile, tls.certData) || !isGiven(tls.keyFile, tls.keyData)) return {};
+  const cert = fileOrData(tls.certFile, tls.certData);
+  const key = fileOrData(tls.keyFile, tls.keyData);
+  if (cert?.includes(PEM) !== true) {
+    throw new Error('tls: failed to find any PEM data in certificate input');
+  }
+  if (key?.includes(PEM) !== true) throw new Error('tls: failed to find any PEM data in key input');
+  return { cert, key };
 }
 
 function tlsOrThrow(configuration: ExtenderConfiguration): AgentOptions {
