@@ -24,6 +24,9 @@ const WARNING_RUNES_MAX = 256;
 /** Programs whose answers upstream indents. */
 const HUMAN_AGENT = /^(?:curl|Wget|Mozilla\/5\.0)/;
 
+/** What Go reads as true; other parameters are read otherwise, see `Query.flag`. */
+const GO_TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
+
 /** Codes that tell of what is stored; others tell of the request alone. */
 const REFUSALS_OF_STATE: ReadonlySet<number> = new Set([403, 404, 409, 422, 429]);
 
@@ -31,7 +34,6 @@ export const PLAIN_JSON: Negotiated = {
   encoding: 'json',
   transform: 'none',
   version: '',
-  stream: false,
   pretty: false,
 };
 
@@ -150,9 +152,8 @@ export class Call {
 
   /** JSON is asked for indented: by the query, or by a program that people look at. */
   get isPretty(): boolean {
-    if (this.query.has('pretty') && this.query.text('pretty') !== '') {
-      return this.query.flag('pretty');
-    }
+    const pretty = this.query.text('pretty');
+    if (pretty !== '') return GO_TRUE.has(pretty);
     return HUMAN_AGENT.test(this.exchange.header('user-agent') ?? '');
   }
 

@@ -58,7 +58,7 @@ export function decodeContinue(text: string): ContinueToken | string {
 function tokenOf(token: { v?: unknown; rv?: unknown; start?: unknown }): ContinueToken | string {
   const { v, rv, start } = { v: token.v ?? '', rv: token.rv ?? 0, start: token.start ?? '' };
   if (typeof v !== 'string') return misfit('v', v, 'string');
-  if (typeof rv !== 'number' || !Number.isInteger(rv)) return misfit('rv', rv, 'int64');
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv)) return misfit('rv', rv, 'int64');
   if (typeof start !== 'string') return misfit('start', start, 'string');
   if (v !== VERSION) return `${PREFIX}: server does not recognize this encoded version ${v}`;
   if (rv === 0) return `${PREFIX}: incorrect encoded start resourceVersion (version ${VERSION})`;

@@ -5,7 +5,8 @@ import { Query } from './query.ts';
 import type { Served } from './served.ts';
 
 function refusalOf(query: string, watch: boolean): string {
-  const options = readListOptions(new Query(`/x?${query}`), watch);
+  const asked = new Query(`/x?watch=${watch}&${query}`);
+  const options = readListOptions(asked, watch);
   return options.ok ? '' : (options.status.message ?? '');
 }
 
@@ -48,7 +49,7 @@ test('options are read before they are compared, all of that before a place is s
 
 test('a watch from no revision or "0" asks for the state and its end, however it says so', () => {
   const initial = (query: string): boolean => {
-    const options = readListOptions(new Query(`/x?${query}`), true);
+    const options = readListOptions(new Query(`/x?watch=1&${query}`), true);
     return options.ok && options.value.sendInitialEvents;
   };
   assert(initial('a=b') && initial('resourceVersion=0'));
@@ -56,4 +57,14 @@ test('a watch from no revision or "0" asks for the state and its end, however it
   const page = `ListOptions.meta.k8s.io "" is invalid: ${CONTINUED}`;
   assert.equal(refusalOf('continue=x', true), page);
   assert.equal(refusalOf('continue=x&resourceVersion=1', true), '');
+  // the old path of watches asks for none, and the rules of lists hold there
+  const old = readListOptions(new Query('/x?sendInitialEvents=true'), true);
+  assert(!old.ok && old.status.message?.endsWith('sendInitialEvents is forbidden for list'));
+});
+
+test('a shard that is none is told before a place that is none', () => {
+  const refused = readListOptions(new Query('/x?shardSelector=x&resourceVersion=abc'), false);
+  assert(!refused.ok);
+  assert.equal(refused.status.code, 500);
+  assert.match(refused.status.message ?? '', /^invalid shard selector/);
 });

@@ -10,10 +10,12 @@ import {
   success,
   unclassified,
   type Result,
+  type Status,
 } from '@megaplane/machinery/status';
 import { decodeContinue, type ContinueToken } from './continue-token.ts';
 import type { Served } from './served.ts';
 import { parseRevision, revisionFault, type Query } from './query.ts';
+import { shardOf } from './selection.ts';
 
 /** One list or watch, checked. `revision` is 0 for "unset" and for `"0"`; see `isUnset`. */
 export interface ListOptions {
@@ -41,8 +43,8 @@ export interface ListOptions {
 
 /**
  * Reads and checks the options in upstream's order: what each of them says, how they fit together,
- * the fields of the kind, then where to start. `watch` is decided by the caller (query or name of
- * the route).
+ * the fields of the kind, the shard, then where to start. `watch` is decided by the caller (query
+ * or name of the route), but the rules go by the query alone.
  */
 export function readListOptions(
   query: Query,
@@ -55,8 +57,9 @@ export function readListOptions(
   if (!limit.ok) return limit;
   const misread = selectorFault(query);
   if (misread !== '') return failed(badRequest(misread));
-  const isOld = watch && isOldWatch(query);
-  const errors = watch ? checkWatch(query, isOld) : checkList(query);
+  const asksWatch = query.flag('watch');
+  const isOld = asksWatch && isOldWatch(query);
+  const errors = asksWatch ? checkWatch(query, isOld) : checkList(query);
   if (errors.length > 0) {
     return failed(invalid({ group: 'meta.k8s.io', name: 'ListOptions' }, '', errors));
   }
@@ -66,6 +69,9 @@ export function readListOptions(
     const parsed = parseFieldSelector(fields, group, kind, served.custom?.facts.selectable);
     if ('error' in parsed) return failed(badRequest(parsed.error));
   }
+  const shardSelector = query.text('shardSelector');
+  const shard = shardOf(shardSelector);
+  if (!shard.ok) return shard;
   const place = readPlace(query, watch);
   if (!place.ok) return place;
   const { revisionText, revision, token } = place.value;
@@ -73,7 +79,7 @@ export function readListOptions(
     watch,
     labelSelector: query.text('labelSelector'),
     fieldSelector: fields,
-    shardSelector: query.text('shardSelector'),
+    shardSelector,
     allowWatchBookmarks: query.flag('allowWatchBookmarks'),
     sendInitialEvents: query.has('sendInitialEvents') ? query.flag('sendInitialEvents') : isOld,
     revision,
@@ -109,10 +115,18 @@ function readPlace(
   return success({ revisionText, revision, token: null });
 }
 
-/** A list answers 400 with a prefix, a watch an unclassified 500 (as recorded). */
-function badRevision(text: string, watch: boolean): ReturnType<typeof badRequest> {
+/**
+ * Upstream's storage answers 400 with a prefix, its cache, which is asked for objects and watches,
+ * an unclassified 500 (as recorded).
+ */
+export function badRevision(text: string, isFromCache: boolean): Status {
   const fault = `resourceVersion: Invalid value: ${JSON.stringify(text)}: ${revisionFault(text)}`;
-  return watch ? unclassified(fault) : badRequest(`invalid resource version: ${fault}`);
+  return isFromCache ? unclassified(fault) : badRequest(`invalid resource version: ${fault}`);
+}
+
+/** Upstream keeps no cache of events, and asks its storage for all of them. */
+export function isUncached({ prefix }: Pick<Served, 'prefix'>): boolean {
+  return prefix === '/registry/events/';
 }
 
 function selectorFault(query: Query): string {

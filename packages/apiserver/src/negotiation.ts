@@ -24,8 +24,6 @@ export interface Negotiated {
   readonly transform: 'none' | 'table' | 'metadata' | 'metadataList' | 'discovery';
   /** Version of meta.k8s.io for a transform: `v1` or `v1beta1`. */
   readonly version: string;
-  /** The clause asked for `stream=watch`, which the answer's type repeats. */
-  readonly stream: boolean;
   readonly pretty: boolean;
   /** The answer goes without managedFields. */
   readonly isLean?: boolean;
@@ -40,7 +38,6 @@ const PLAIN_JSON: Negotiated = {
   encoding: 'json',
   transform: 'none',
   version: '',
-  stream: false,
   pretty: false,
 };
 const LEAN_JSON: Negotiated = { ...PLAIN_JSON, isLean: true };
@@ -105,6 +102,7 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     const encoding = ENCODINGS[clause.type];
     if (encoding === undefined || !isOffered(clause.type, offer)) continue;
     isTypeKnown = true;
+    if (!isServed(clause, encoding)) continue;
     const transform = transformOf(clause, offer);
     if (transform === null) continue;
     // tables hold cells of any type, for which protobuf has no form
@@ -112,7 +110,8 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     const isWhole = transform.transform === 'none';
     if (isWhole && encoding === 'protobuf' && offer.isUntyped === true) continue;
     const isLean = encoding === 'json' && clause.parameters.get('managedfields') === 'omit';
-    return success({ encoding, ...transform, stream: isStream(clause), pretty, isLean });
+    const isPretty = pretty || clause.parameters.get('pretty') === '1';
+    return success({ encoding, ...transform, pretty: isPretty, isLean });
   }
   if (isTypeKnown || offer.isUnrouted === true) return failed(notAcceptable(offer.media));
   return failed(nothingAcceptable(offer.routed ?? offer.media));
@@ -128,21 +127,24 @@ function isOffered(type: string, offer: Offer): boolean {
   return type === '*/*' || offer.media.includes(type);
 }
 
-function isStream(clause: Clause): boolean {
-  return clause.parameters.get('stream') === 'watch';
+/** Streams are watches, of which there is no YAML. */
+function isServed({ parameters }: Clause, encoding: Negotiated['encoding']): boolean {
+  const stream = parameters.get('stream') ?? '';
+  return stream === '' || (stream === 'watch' && encoding !== 'yaml');
 }
 
 function transformOf(
   clause: Clause,
   offer: Offer,
 ): Pick<Negotiated, 'transform' | 'version'> | null {
-  const as = clause.parameters.get('as');
-  if (as === undefined) return { transform: 'none', version: '' };
-  const transform = TRANSFORMS[as];
-  const version = clause.parameters.get('v') ?? '';
+  const { parameters } = clause;
+  const isWhole = !['as', 'g', 'v'].some((name) => parameters.has(name));
+  if (isWhole) return { transform: 'none', version: '' };
+  const transform = TRANSFORMS[parameters.get('as') ?? ''];
+  const version = parameters.get('v') ?? '';
   if (transform === undefined || !offer.tables) return null;
   if (transform === 'table' && offer.isUnprinted === true) return null;
-  if (clause.parameters.get('g') !== 'meta.k8s.io') return null;
+  if (parameters.get('g') !== 'meta.k8s.io') return null;
   return version === 'v1' || version === 'v1beta1' ? { transform, version } : null;
 }
 
@@ -194,6 +196,5 @@ export function contentType(asked: Negotiated, isWatch: boolean): string {
     yaml: YAML_TYPE,
     protobuf: PROTOBUF_TYPE,
   }[asked.encoding];
-  if (isWatch && asked.encoding === 'protobuf') return `${base};stream=watch`;
-  return isWatch && asked.stream ? `${base};stream=watch` : base;
+  return isWatch && asked.encoding === 'protobuf' ? `${base};stream=watch` : base;
 }

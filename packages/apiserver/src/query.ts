@@ -75,6 +75,11 @@ export function parseRevision(text: string): number | null {
   return /^\d+$/.test(text) && BigInt(text) <= REVISION_MAX ? Number(text) : null;
 }
 
+/** A revision as refusals tell it: a number does not tell those of more than 53 bits apart. */
+export function exactRevision(text: string): bigint {
+  return /^\d+$/.test(text) ? BigInt(text) : 0n;
+}
+
 /** The words of Go's parser for a resourceVersion that is no number, or too large a one. */
 export function revisionFault(text: string): string {
   const fault = /^\d+$/.test(text) ? 'value out of range' : 'invalid syntax';

@@ -5,7 +5,6 @@ import {
   expired,
   notFound,
   tooLargeResourceVersion,
-  unclassified,
 } from '@megaplane/machinery/status';
 import { AnswerBody } from './answer-body.ts';
 import type { Call } from './call.ts';
@@ -13,10 +12,10 @@ import { continueAfter, startOfPage } from './continue-token.ts';
 import type { Encoder, ListMeta } from './encoder.ts';
 import { UnchangedSince, type Filter, type RowTest } from './filter.ts';
 import type { RowSource } from './index/row-source.ts';
-import type { ListOptions } from './list-options.ts';
+import { badRevision, isUncached, type ListOptions } from './list-options.ts';
 import { PageSearch, type Pullable, RowStream } from './list-stream.ts';
 import { JSON_TYPE } from './negotiation.ts';
-import { parseRevision, revisionFault } from './query.ts';
+import { exactRevision, parseRevision } from './query.ts';
 import { encoderOf, selectOf } from './representation.ts';
 import { keyOf, type KeyRange, type Served } from './served.ts';
 import { filterOf } from './selection.ts';
@@ -31,14 +30,15 @@ const sink = new Sink();
 export function getObject(world: World, call: Call, served: Served): void {
   const text = call.query.text('resourceVersion');
   const revision = parseRevision(text);
+  const isFromStorage = isUncached(served);
   if (revision === null) {
-    const fault = `resourceVersion: Invalid value: ${JSON.stringify(text)}: ${revisionFault(text)}`;
-    call.fail(unclassified(fault));
+    call.fail(badRevision(text, !isFromStorage));
     return;
   }
   world.whenFresh(revision, (reached) => {
     if (!reached) {
-      call.fail(tooLargeResourceVersion(revision, world.storage.appliedRevision));
+      const { appliedRevision } = world.storage;
+      call.fail(tooLargeResourceVersion(exactRevision(text), appliedRevision, isFromStorage));
       return;
     }
     sendCurrent(world, call, served, 200);
@@ -90,23 +90,26 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     call.fail(filter.status);
     return;
   }
-  const encoder = encoderOf(call, served, true, (as) => world.keptOf(served, as));
-  if (!encoder.ok) {
-    call.fail(encoder.status);
-    return;
-  }
   // a token may be of a revision that has not happened yet, too
   const needed = Math.max(options.revision, options.token?.revision ?? 0);
+  const asked = options.token?.revision ?? exactRevision(call.query.text('resourceVersion'));
   const isExact = options.token !== null || isExactRead(options);
   const { appliedRevision, isShared } = world.storage;
-  // upstream asks etcd itself for these, which knows at once that there is no such revision
+  // where one store is all there is, nobody knows of a revision before it does
   if (isExact && !isShared && needed > appliedRevision) {
-    call.fail(tooLargeResourceVersion(needed, appliedRevision, true));
+    call.fail(tooLargeResourceVersion(asked, appliedRevision, true));
     return;
   }
   world.whenFresh(needed, (reached) => {
     if (!reached) {
-      call.fail(tooLargeResourceVersion(needed, world.storage.appliedRevision, isExact));
+      const current = world.storage.appliedRevision;
+      call.fail(tooLargeResourceVersion(asked, current, isUncached(served)));
+      return;
+    }
+    // upstream has the list before it looks at how it is to be shown
+    const encoder = encoderOf(call, served, true, (as) => world.keptOf(served, as));
+    if (!encoder.ok) {
+      call.fail(encoder.status);
       return;
     }
     const range = selectOf(served, call.info, filter.value, options.token !== null);

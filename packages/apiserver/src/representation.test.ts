@@ -25,6 +25,28 @@ test('tables have no form in protobuf, and are printed as YAML and indented', ()
   }
 });
 
+test('parameters of a type are taken as upstream takes them', () => {
+  const get = asked();
+  const json = (parameters: string): string => `application/json;${parameters}`;
+  assert.match(get(`${MAPS}/a`, json('pretty=1')).text, /^\{\n {2}"kind"/);
+  assert.match(get(`${MAPS}/a?pretty=x`, json('charset=x')).text, /^\{"kind"/);
+  assert.match(get(`${MAPS}/zz?pretty=x`, json('pretty=true')).text, /^\{"kind"/);
+  for (const odd of ['stream=x', 'g=meta.k8s.io;v=v1', 'v=v1']) {
+    assert.equal(get(`${MAPS}/a`, json(odd)).status, 406, odd);
+  }
+  assert.equal(get(`${MAPS}/a`, 'application/yaml;stream=watch').status, 406);
+  const watch = get(`${MAPS}?watch=1&timeoutSeconds=-1`, json('stream=watch'));
+  assert.equal(watch.contentType, 'application/json');
+});
+
+test('a list is had before the way it is to be shown is looked at', () => {
+  const get = asked();
+  const one = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+  const late = get(`${MAPS}?limit=1&resourceVersion=18446744073709551615`, one);
+  assert.equal(late.status, 504);
+  assert.match(messageOf(late), /resource version: 18446744073709551615, current/);
+});
+
 test('an empty list of metadata has no items at all', () => {
   const get = asked();
   const list = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
@@ -66,6 +88,24 @@ test('a route that built-in kinds do not have is missed before its media type', 
   const { ask } = admittingModel();
   const post = ask('POST', `${MAPS}/a`, {}, { accept: 'text/plain' });
   assert.equal(post.status, 405);
+  for (const [request, code] of [
+    ['GET /api/v1/namespaces/n/pods/..', 400],
+    ['GET /api/v1/namespaces/n/pods/../status', 400],
+    ['GET /api/v1/pods/..', 404],
+    ['POST /api/v1/namespaces/n/pods/..', 405],
+    ['HEAD /api/v1/pods', 405],
+    ['HEAD /api/v1/pods/a', 404],
+    ['HEAD /api/v1/watch/namespaces/n/pods/a', 405],
+    ['GET /api/v1/watch/namespaces/n/pods/a/status', 404],
+    ['GET /api/v1/watch?a=1&b=2', 500],
+  ] as const) {
+    const [method = '', path = ''] = request.split(' ');
+    assert.equal(ask(method, path).status, code, request);
+  }
+  assert.match(
+    ask('GET', '/api/v1/watch?a=1&b=2').text,
+    /^Internal Server Error: "[^"]+&amp;b=2": /,
+  );
 });
 
 test('a table without rows has none where upstream has no printer for the kind', () => {

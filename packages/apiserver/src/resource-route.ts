@@ -174,15 +174,25 @@ function isOutOfScope(call: Call, { custom, resource }: Served): boolean {
   return verb !== 'list' && verb !== 'watch';
 }
 
-/** Methods and scopes that the resource does not have. */
+/** Ways that the resource does not have; then names that no object may have. */
 function checkRoute(call: Call, served: Served): Status | null {
+  const misuse = checkWay(call, served);
+  const { name } = call.info;
+  if (misuse !== null || (name !== '.' && name !== '..')) return misuse;
+  return badRequest(`Name parameter invalid: "${name}": may not be '${name}'`);
+}
+
+/** Methods and scopes that the resource does not have. */
+function checkWay(call: Call, served: Served): Status | null {
   const { info, exchange } = call;
   const { resource } = served;
-  if (info.extra && !isProxied(exchange.path)) return generic('NotFound');
-  if (!isProxied(exchange.path) && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
-    const { subresource } = info;
-    const isWay =
-      subresource === '' || (!isAcross(info, resource) && resource.subresources.has(subresource));
+  const isPartOfWatch = info.verb === 'watch' && info.subresource !== '';
+  const isProxy = isProxied(exchange.path);
+  if (!isProxy && (info.extra || isPartOfWatch)) return generic('NotFound');
+  if (!isProxy && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
+    const { subresource, name } = info;
+    const isKnown = subresource === '' || resource.subresources.has(subresource);
+    const isWay = isKnown && (name === '' || !isAcross(info, resource));
     return generic(isWay || served.custom !== null ? 'MethodNotAllowed' : 'NotFound');
   }
   if (info.verb === 'proxy') return generic('NotFound');

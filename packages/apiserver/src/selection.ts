@@ -51,7 +51,7 @@ function everythingOf(served: Served): Filter {
 }
 
 /** Upstream's parser of shards gives no API error, which makes its refusals an unclassified 500. */
-function shardOf(text: string): Result<ShardSelector | null> {
+export function shardOf(text: string): Result<ShardSelector | null> {
   if (text === '') return success(null);
   const parsed = parseShardSelector(text);
   if (parsed.ok) return success(parsed.selector);

@@ -202,9 +202,9 @@ export class ApiServer {
       return;
     }
     if (info.isBroken === true) {
-      const fault = `unable to determine kind and namespace from url, ${exchange.path}`;
-      const text = `"${exchange.path}": failed to create RequestInfo: ${fault}`;
-      call.sendText(500, `Internal Server Error: ${text}\n`);
+      const { path } = exchange;
+      const fault = `unable to determine kind and namespace from url, ${path}`;
+      call.sendText(500, failureText(path, `failed to create RequestInfo: ${fault}`));
       return;
     }
     const isAnonymous = identity === ANONYMOUS;

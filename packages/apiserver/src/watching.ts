@@ -14,6 +14,7 @@ import type { ListOptions } from './list-options.ts';
 import type { RowSource } from './index/row-source.ts';
 import { RowStream } from './list-stream.ts';
 import { contentType, JSON_TYPE, PROTOBUF_TYPE } from './negotiation.ts';
+import { exactRevision } from './query.ts';
 import { whenIndexed } from './reading.ts';
 import { encoderOf, namespaceOf, selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
@@ -22,9 +23,6 @@ import { Sink } from './sink.ts';
 import { isWebSocket, openWebSocket } from './watch/websocket-outlet.ts';
 import type { WatchOutlet } from './watcher.ts';
 import type { World } from './world.ts';
-
-/** As many seconds as Go's durations hold: more are over at once, as are less than none. */
-const GO_SECONDS_MAX = 9_223_372_036;
 
 /** A watch without timeoutSeconds ends between this and its double (min-request-timeout). */
 export const WATCH_SECONDS_MIN = 1800;
@@ -43,14 +41,14 @@ function checkMedia(call: Call): Result<true> {
 
 /** Answers WATCH: the head at once, then what the options ask for until the time is over. */
 export function watchObjects(world: World, call: Call, served: Served, options: ListOptions): void {
-  const media = checkMedia(call);
-  if (!media.ok) {
-    call.fail(media.status);
-    return;
-  }
   const filter = filterOf(served, options);
   if (!filter.ok) {
     call.fail(filter.status);
+    return;
+  }
+  const media = checkMedia(call);
+  if (!media.ok) {
+    call.fail(media.status);
     return;
   }
   const encoder = encoderOf(call, served, false, null, () => world.edge.nowMs());
@@ -73,7 +71,8 @@ export function watchObjects(world: World, call: Call, served: Served, options: 
   }
   world.whenFresh(revision, (reached) => {
     const { appliedRevision } = world.storage;
-    if (!reached) refuseLate(plan, tooLargeResourceVersion(revision, appliedRevision));
+    const asked = exactRevision(call.query.text('resourceVersion'));
+    if (!reached) refuseLate(plan, tooLargeResourceVersion(asked, appliedRevision));
     // in a later turn nobody holds back what is not as durable as promised yet
     else world.whenPublished(appliedRevision, () => startWatch(world, plan));
   });
@@ -109,8 +108,8 @@ function startWatch(world: World, plan: WatchPlan): void {
   const startsWithState = sendsState(options);
   const now = storage.appliedRevision;
   const revision = startsWithState || options.revision === 0 ? now : options.revision;
-  const asked = options.timeoutSeconds ?? 0;
-  if (asked < 0 || asked > GO_SECONDS_MAX) {
+  const asked = goSeconds(call.query.text('timeoutSeconds'));
+  if (asked < 0) {
     outlet.end();
     call.done();
     return;
@@ -154,6 +153,12 @@ function openOutlet(call: Call): WatchOutlet | null {
   call.exchange.open(200, contentType(call.media, true), call.headers());
   call.exchange.hasten?.();
   return call.exchange;
+}
+
+/** What comes of seconds that are turned into Go's nanoseconds, which have 64 bits. */
+function goSeconds(text: string): number {
+  const nanoseconds = BigInt.asIntN(64, BigInt(text) * 1_000_000_000n);
+  return Number(nanoseconds) / 1e9;
 }
 
 /** What is asked for; and any other way to write 0, whose end is not marked. */

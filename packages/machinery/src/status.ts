@@ -328,7 +328,11 @@ export function timeout(why = 'request did not complete within the allotted time
  * A revision that has not happened. Upstream's cache knows that it will, perhaps, and says when to
  * ask again; its storage, which answers exact reads, does not (`isExact`).
  */
-export function tooLargeResourceVersion(asked: number, current: number, isExact = false): Status {
+export function tooLargeResourceVersion(
+  asked: number | bigint,
+  current: number,
+  isExact = false,
+): Status {
   const message = `Timeout: Too large resource version: ${asked}, current: ${current}`;
   const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' };
   const again = isExact ? {} : { retryAfterSeconds: 1 };
