@@ -95,6 +95,47 @@ test('a changed token is used by the next request', () => {
   assert.ok(requests()[1]?.fields.includes('Bearer second'));
 });
 
+test('requests that follow each other share a connection, crowds take turns with all', () => {
+  const { connections, send } = bench({ connections: 2, inFlightMax: 1000, queueMax: 1000 });
+  send('/first');
+  for (const connection of connections) connection.opened();
+  const counts = (): number[] => connections.map(({ requests }) => [...requests].length);
+  for (let i = 0; i < 10; i++) send('/a');
+  assert.deepEqual(counts(), [11, 0]);
+  for (let i = 0; i < 90; i++) send('/b');
+  assert.ok(Math.min(...counts()) >= 32, counts().join());
+  // one that the server drains is not asked any more, whose turn ever it is
+  const [first = 0, second] = counts();
+  connections[1]?.draining();
+  for (let i = 0; i < 20; i++) send('/c');
+  assert.deepEqual(counts().slice(0, 2), [first + 20, second]);
+});
+
+test('fields of one kind of request are not those of another that came before', () => {
+  const { client, connections, requests } = bench();
+  const done = (): void => {};
+  const kinds = (): string[] => requests().map(({ fields }) => fields.slice(2).join(' '));
+  client.send('PUT', '/a', CONTENT.json, 'a', done);
+  connections[0]?.opened();
+  client.send('PUT', '/a', CONTENT.json, 'a', done, 0, 'jane');
+  client.send('PUT', '/a', CONTENT.json, 'a', done);
+  client.send('PATCH', '/a', CONTENT.mergePatch, 'a', done);
+  client.send('GET', '/a', '', null, done);
+  token = 'second';
+  client.send('GET', '/a', '', null, done);
+  token = 'secret';
+  const lean = 'accept application/json;managedfields=omit';
+  const bearer = 'authorization Bearer secret';
+  assert.deepEqual(kinds(), [
+    `${lean} content-type application/json ${bearer}`,
+    `${lean} content-type application/json ${bearer} impersonate-user jane`,
+    `${lean} content-type application/json ${bearer}`,
+    `${lean} content-type application/merge-patch+json ${bearer}`,
+    `${lean} ${bearer}`,
+    `${lean} authorization Bearer second`,
+  ]);
+});
+
 test('the queue refuses at its limit and says when there is room again', () => {
   const { client, connections, requests, send } = bench();
   let calls = 0;

@@ -78,6 +78,7 @@ interface DelayedGroup {
 
 export class Dispatcher implements Client, ResponseSink {
   readonly metrics: ClientMetrics = freshMetrics();
+  readonly takesAnyName = true;
   readonly timers: Timers;
   readonly #options: DispatcherOptions;
   readonly #limits: ClientLimits;

@@ -8,6 +8,10 @@ export class RequestFields {
   readonly #userAgent: string;
   readonly #prepared: Map<string, PreparedFields> = new Map();
   #token = '';
+  /** What was asked for last is mostly asked for again: then no text is put together for it. */
+  #last: PreparedFields | null = null;
+  #lastType = '';
+  #lastAccept = '';
 
   constructor(userAgent: string) {
     this.#userAgent = userAgent;
@@ -15,6 +19,17 @@ export class RequestFields {
 
   /** `contentType` '' for requests without a body; `extra` is a field `name: value`, or ''. */
   prepare(contentType: string, accept: string, token: string, extra: string): PreparedFields {
+    const isLast = contentType === this.#lastType && accept === this.#lastAccept;
+    if (isLast && extra === '' && token === this.#token && this.#last !== null) return this.#last;
+    const prepared = this.#find(contentType, accept, token, extra);
+    if (extra !== '') return prepared;
+    this.#last = prepared;
+    this.#lastType = contentType;
+    this.#lastAccept = accept;
+    return prepared;
+  }
+
+  #find(contentType: string, accept: string, token: string, extra: string): PreparedFields {
     if (token !== this.#token || this.#prepared.size > KINDS_MAX) {
       this.#prepared.clear();
       this.#token = token;

@@ -42,6 +42,10 @@ class Reader {
   read(bytes: Buffer, isShort: boolean): RequestHead | string {
     const { decoder } = this;
     const path = isShort ? this.blocks.find(decoder, bytes, 0, bytes.length) : null;
+    if (isShort) {
+      const isKnown = this.blocks.has(decoder, bytes, 0, bytes.length);
+      assert.equal(isKnown, path !== null);
+    }
     if (path?.startsWith('/') === true && this.blocks.meaning !== null) {
       this.found++;
       return { ...this.blocks.meaning, path };

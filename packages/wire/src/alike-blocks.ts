@@ -36,6 +36,22 @@ export class AlikeBlocks<Meaning> {
 
   /** The value of the varying field, if the block `bytes[start..end)` is like one that is kept. */
   find(decoder: HpackDecoder, bytes: Buffer, start: number, end: number): string | null {
+    const kept = this.#like(decoder, bytes, start, end);
+    if (kept === null) return null;
+    const valueAt = start + kept.before.length;
+    return decoder.wholeValue(bytes, valueAt, end - kept.behind.length, kept.size);
+  }
+
+  /** Whether the block is like one that is kept, whatever its varying field says. */
+  has(decoder: HpackDecoder, bytes: Buffer, start: number, end: number): boolean {
+    const kept = this.#like(decoder, bytes, start, end);
+    if (kept === null) return false;
+    const valueAt = start + kept.before.length;
+    return decoder.hasWholeValue(bytes, valueAt, end - kept.behind.length, kept.size);
+  }
+
+  /** The one that is kept and has the same octets around its value; `meaning` is its own then. */
+  #like(decoder: HpackDecoder, bytes: Buffer, start: number, end: number): Kept<Meaning> | null {
     const count = this.#kept.length;
     for (let i = 0, at = this.#last; i < count; i++, at = at + 1 === count ? 0 : at + 1) {
       const kept = this.#kept[at]!;
@@ -44,12 +60,10 @@ export class AlikeBlocks<Meaning> {
       const valueTo = end - kept.behind.length;
       if (valueAt >= valueTo) continue;
       if (!stands(kept.before, bytes, start) || !stands(kept.behind, bytes, valueTo)) continue;
-      const value = decoder.wholeValue(bytes, valueAt, valueTo, kept.size);
-      if (value === null) return null;
       this.meaning = kept.meaning;
       this.#last = at;
       this.#misses = 0;
-      return value;
+      return kept;
     }
     return null;
   }

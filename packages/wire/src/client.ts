@@ -31,6 +31,8 @@ export type RequestFailure = {
  * once, last, exactly once for every request.
  */
 export interface ResponseSink {
+  /** It does not look at `audit-id`, which may be another answer's then: reading it takes time. */
+  readonly takesAnyName?: boolean;
   /** The final status (1xx are skipped) and fields `[name, value, ...]`, names in lower case. */
   onHead(stream: ClientStream, status: number, fields: FieldList): void;
   /**

@@ -117,6 +117,16 @@ export class HpackDecoder {
     return otherBytes + value.length > this.#headBytesMax ? null : value;
   }
 
+  /** The same where nobody wants to know the value: whether there is one. */
+  hasWholeValue(bytes: Buffer, start: number, end: number, otherBytes: number): boolean {
+    if (bytes[start]! >= 128) return this.wholeValue(bytes, start, end, otherBytes) !== null;
+    this.#at = start;
+    this.#flawed = false;
+    if (!this.#integerAt(bytes, end, 7) || this.#at + this.#integer !== end) return false;
+    this.#check(bytes, this.#at, end, this.varying === TARGET ? IN_TARGET : IN_VALUE);
+    return !this.#flawed && otherBytes + this.#integer <= this.#headBytesMax;
+  }
+
   #indexed(bytes: Buffer, end: number): boolean {
     if (!this.#integerAt(bytes, end, 7)) return false;
     const index = this.#integer;

@@ -5,6 +5,7 @@
  * Fields given as `PreparedFields` are encoded once per connection: later requests copy the octets
  * and write only their path, as long as the dynamic table has not changed.
  */
+import { copyBytes } from '@megaplane/base/bytes';
 import type { ClientConnection, ClientStream, PreparedFields, ResponseSink } from './client.ts';
 import { REQUESTS_WAITING_MAX } from './client.ts';
 import { AlikeBlocks } from './alike-blocks.ts';
@@ -69,6 +70,9 @@ export class Http2Client extends Http2Session implements ClientConnection {
   #waiting: Http2Request[] = [];
   #waitingAt = 0;
   #nextId = 1;
+  /** `content-length` of the body before: the next one is often as long. */
+  #length = -1;
+  #lengthFields: FieldList = NO_FIELDS;
 
   constructor(transport: Transport, options: ClientOptions) {
     super(transport, options.limits);
@@ -99,7 +103,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
   ): ClientStream {
     const request = new Http2Request(this, sink, tag);
     const bytes = typeof body === 'string' ? Buffer.from(body) : asBuffer(body);
-    const extra = bytes === null ? NO_FIELDS : ['content-length', String(bytes.length)];
+    const extra = bytes === null ? NO_FIELDS : this.#lengthOf(bytes.length);
     this.start(request, method, path, fields, extra, bytes, true, false);
     return request;
   }
@@ -114,6 +118,13 @@ export class Http2Client extends Http2Session implements ClientConnection {
     const request = new Http2Request(this, sink, tag);
     this.start(request, method, path, fields, NO_FIELDS, null, false, false);
     return request;
+  }
+
+  #lengthOf(length: number): FieldList {
+    if (length === this.#length) return this.#lengthFields;
+    this.#length = length;
+    this.#lengthFields = ['content-length', String(length)];
+    return this.#lengthFields;
   }
 
   /** Sends the head and what there is of the body, or keeps them until a stream is free. */
@@ -193,13 +204,13 @@ export class Http2Client extends Http2Session implements ClientConnection {
     let at = encoder.begin(bytes, start);
     const first = at;
     if (fresh) at = this.#writeBefore(bytes, at, method);
-    else at += known!.before.copy(bytes, at);
+    else at = copyWhole(known!.before, bytes, at);
     const middle = at;
     if (!indexPath) at = encoder.writeOnce(bytes, at, ':path', path, false);
     else if (fresh) at = encoder.write(bytes, at, ':path', path);
     const after = at;
     if (fresh) at = this.#writeAfter(bytes, at, prepared.fields);
-    else at += known!.after.copy(bytes, at);
+    else at = copyWhole(known!.after, bytes, at);
     // Octets that entered fields into the table must not be sent a second time.
     if (fresh && encoder.table.epoch === epoch) {
       known = {
@@ -411,7 +422,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
       const trailers = this.#knownTrailers.find(this.decoder, bytes, start, end);
       if (trailers !== null && !stream.endReceived) return this.#receivedEnd(stream, trailers);
     }
-    const known = wantsHead ? this.#findHead(bytes, start, end) : null;
+    const known = wantsHead ? this.#findHead(stream, bytes, start, end) : null;
     if (known === null && !this.decoder.decode(bytes, start, end)) {
       return this.fail(ERRORS.compression, 'header block that cannot be decoded');
     }
@@ -441,7 +452,11 @@ export class Http2Client extends Http2Session implements ClientConnection {
   }
 
   /** The head of a response that is one before it, but perhaps for the name of the request. */
-  #findHead(bytes: Buffer, start: number, end: number): ResponseHead | null {
+  #findHead(stream: H2Stream, bytes: Buffer, start: number, end: number): ResponseHead | null {
+    const { sink } = stream.owner as Http2Request;
+    if (sink.takesAnyName === true && this.#alike.has(this.decoder, bytes, start, end)) {
+      return this.#alike.meaning;
+    }
     const name = this.#alike.find(this.decoder, bytes, start, end);
     if (name === null) return this.#known.find(this.decoder, bytes, start, end);
     const { status, fields } = this.#alike.meaning!;
@@ -490,6 +505,11 @@ export class Http2Client extends Http2Session implements ClientConnection {
     this.complete(stream);
     request.onEnd(trailers);
   }
+}
+
+function copyWhole(part: Buffer, target: Buffer, at: number): number {
+  copyBytes(part, 0, part.length, target, at);
+  return at + part.length;
 }
 
 function asBuffer(bytes: Uint8Array | null): Buffer | null {

@@ -12,6 +12,9 @@ declare global {
   }
 }
 
+/** Below this a loop is done before the engine has left JavaScript. */
+const SHORT = 16;
+
 /** Octets `bytes[start..end)` as a string of the same length. */
 export function latin1Read(bytes: Buffer, start: number, end: number): string {
   return bytes.latin1Slice(start, end);
@@ -19,5 +22,8 @@ export function latin1Read(bytes: Buffer, start: number, end: number): string {
 
 /** Writes a string of characters below 256; returns the offset after it. */
 export function latin1Write(bytes: Buffer, at: number, text: string): number {
-  return at + bytes.latin1Write(text, at, text.length);
+  const { length } = text;
+  if (length >= SHORT) return at + bytes.latin1Write(text, at, length);
+  for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i);
+  return at + length;
 }
