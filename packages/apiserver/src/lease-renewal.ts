@@ -13,6 +13,7 @@ import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import { LeasePath } from './lease-path.ts';
+import { LeaseProtobuf } from './lease-protobuf.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
 import {
   appendLean,
@@ -103,6 +104,7 @@ export class LeaseRenewal {
   #specMask = 0;
   #isLean = false;
   #isProtobuf = false;
+  readonly #protobuf = new LeaseProtobuf();
   #encoder: ProtobufEncoder | null = null;
   readonly #auditPrefix: string;
   #count = 0;
@@ -359,7 +361,9 @@ export class LeaseRenewal {
       const sink = this.#sink;
       sink.length = 0;
       if (isProtobuf) {
-        this.#encode(value, outcome.revision);
+        const { revision } = outcome;
+        const isWritten = this.#protobuf.append(sink, value, HEAD.length, length, revision);
+        if (!isWritten) this.#encode(value, revision);
         exchange.respondCopy(200, PROTOBUF_TYPE, sink.bytes, sink.length, headers, lasting);
         return;
       }

@@ -86,7 +86,7 @@ function appendEntry(sink: Sink, bytes: Buffer, from: number, to: number): boole
 }
 
 /** The template at `from`; by the bytes of its id where it was asked for lately. */
-function recentTemplate(bytes: Buffer, from: number): Template | undefined {
+export function recentTemplate(bytes: Buffer, from: number): Template | undefined {
   const place = (bytes[from]! + bytes[from + 5]! * 31 + bytes[from + 11]! * 7) % RECENT;
   const found = recent[place];
   if (found !== undefined && isId(bytes, from, found.id)) return found;
