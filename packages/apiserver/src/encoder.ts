@@ -10,7 +10,9 @@ import {
 } from '@megaplane/machinery/canonical';
 import { readForeign } from '@megaplane/machinery/foreign';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { emptyObject } from '@megaplane/machinery/normal-form';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
 import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from './conversion.ts';
 import { formStored } from './custom/custom-objects.ts';
@@ -60,7 +62,7 @@ export interface Encoder {
   object(sink: Sink, row: Row, revision: number): void;
   /** One event; `isFirst` for the first of a stream. */
   frame(sink: Sink, type: EventType, row: Row, revision: number, isFirst: boolean): void;
-  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void;
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean, isFirst: boolean): void;
   error(sink: Sink, status: Status): void;
 }
 
@@ -161,6 +163,14 @@ function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
   return { kind: resource.kind, apiVersion: resource.apiVersion, metadata };
 }
 
+/** An object of which nothing is set, as Go writes its structs. */
+export function blankObject({ resource, custom }: Served, metadata: JsonObject): JsonObject {
+  const { kind, apiVersion } = resource;
+  const type = custom === null ? findTypeOfKind(apiVersion, kind) : undefined;
+  const { metadata: _, ...fields } = type === undefined ? {} : emptyObject(type);
+  return { kind, apiVersion, metadata, ...fields };
+}
+
 /** JSON of whole objects: copied from storage, the revision spliced in. */
 export class JsonEncoder implements Encoder {
   readonly id: string;
@@ -219,8 +229,7 @@ export class JsonEncoder implements Encoder {
   }
 
   bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
-    const { kind, apiVersion } = this.#served.resource;
-    const object = { kind, apiVersion, metadata: bookmarkMeta(revision, isInitialEnd) };
+    const object = blankObject(this.#served, bookmarkMeta(revision, isInitialEnd));
     sink.ascii(`{"type":"BOOKMARK","object":${JSON.stringify(object)}}\n`);
   }
 

@@ -49,8 +49,8 @@ export class PrintedEncoder implements Encoder {
     this.#inner.frame(sink, type, row, revision, isFirst);
   }
 
-  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
-    this.#inner.bookmark(sink, revision, isInitialEnd);
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean, isFirst: boolean): void {
+    this.#inner.bookmark(sink, revision, isInitialEnd, isFirst);
   }
 
   error(sink: Sink, status: Status): void {

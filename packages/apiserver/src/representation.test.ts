@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { listAt, objectAt } from '@megaplane/machinery/json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { admittingModel, messageOf } from './admission/admitting.sim.ts';
 
 const MAPS = '/api/v1/namespaces/n/configmaps';
@@ -37,6 +39,26 @@ test('parameters of a type are taken as upstream takes them', () => {
   assert.equal(get(`${MAPS}/a`, 'application/yaml;stream=watch').status, 406);
   const watch = get(`${MAPS}?watch=1&timeoutSeconds=-1`, json('stream=watch'));
   assert.equal(watch.contentType, 'application/json');
+});
+
+test('the bookmark that ends a state is an object of which nothing is set', () => {
+  const get = asked();
+  const ended = (accept: string): JsonObject => {
+    const path = '/api/v1/namespaces/n/pods?watch=1&allowWatchBookmarks=true';
+    const event = JSON.parse(get(path, accept).text) as JsonObject;
+    assert.equal(event['type'], 'BOOKMARK');
+    return objectAt(event, 'object') ?? {};
+  };
+  const whole = ended('application/json');
+  assert.deepEqual(Object.keys(whole), ['kind', 'apiVersion', 'metadata', 'spec', 'status']);
+  assert.deepEqual(whole['spec'], { containers: null });
+  const table = ended('application/json;as=Table;g=meta.k8s.io;v=v1');
+  assert.deepEqual(Object.keys(objectAt(table, 'metadata') ?? {}), ['resourceVersion']);
+  const [row] = listAt(table, 'rows') as JsonObject[];
+  assert.deepEqual(listAt(row ?? {}, 'cells').slice(0, 3), ['', '0/0', '']);
+  assert.deepEqual(objectAt(row ?? {}, 'object', 'metadata', 'annotations'), {
+    'k8s.io/initial-events-end': 'true',
+  });
 });
 
 test('a list is had before the way it is to be shown is looked at', () => {

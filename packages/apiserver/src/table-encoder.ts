@@ -14,6 +14,7 @@ import { SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/can
 import { skipValue } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
 import {
+  blankObject,
   bookmarkMeta,
   isCopied,
   listMetaText,
@@ -166,12 +167,13 @@ export class TableEncoder implements Encoder {
     sink.utf8(`{"type":"${type}","object":${table}}\n`);
   }
 
-  bookmark(sink: Sink, revision: number, isInitialEnd: boolean): void {
-    const metadata = JSON.stringify(bookmarkMeta(revision, isInitialEnd));
-    sink.ascii(
-      `{"type":"BOOKMARK","object":{"kind":"Table","apiVersion":"${this.#apiVersion}",` +
-        `"metadata":${metadata},"columnDefinitions":null,"rows":[]}}\n`,
-    );
+  bookmark(sink: Sink, revision: number, isInitialEnd: boolean, isFirst: boolean): void {
+    const object = blankObject(this.#served, bookmarkMeta(revision, isInitialEnd));
+    const cells = this.#printer.row(object, this.#nowMs());
+    const row = rowText(cells, includedText(object, this.#include, this.#version));
+    const columns = isFirst ? this.#columns() : 'null';
+    const table = this.#table(revision, columns, row);
+    sink.utf8(`{"type":"BOOKMARK","object":${table}}\n`);
   }
 
   error(sink: Sink, status: Status): void {

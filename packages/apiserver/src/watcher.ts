@@ -302,7 +302,8 @@ export class Watcher implements Due {
 
   #writeInitialEnd(): void {
     sink.length = 0;
-    this.request.encoder.bookmark(sink, this.#position, true);
+    this.request.encoder.bookmark(sink, this.#position, true, !this.#hasSent);
+    this.#hasSent = true;
     this.request.counts.sent(sink.length);
     this.request.exchange.write(sink.bytes, 0, sink.length);
   }

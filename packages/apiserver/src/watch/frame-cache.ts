@@ -143,7 +143,7 @@ export class FrameCache {
   bookmark(encoding: number, encoder: Encoder, revision: number): Sink {
     const frame = this.#frame(encoding, BOOKMARK);
     if (frame.turn !== this.#turn) {
-      encoder.bookmark(frame.begin(encoding < 0 ? -1 : this.#turn), revision, false);
+      encoder.bookmark(frame.begin(encoding < 0 ? -1 : this.#turn), revision, false, false);
     }
     return frame.sink;
   }
