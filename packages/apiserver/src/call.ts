@@ -7,6 +7,7 @@ import type { Identity } from './identity.ts';
 import {
   JSON_TYPE,
   negotiate,
+  PLAIN_JSON,
   PROTOBUF_TYPE,
   UNROUTED_OFFER,
   YAML_TYPE,
@@ -29,13 +30,6 @@ const GO_TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'Tr
 
 /** Codes that tell of what is stored; others tell of the request alone. */
 const REFUSALS_OF_STATE: ReadonlySet<number> = new Set([403, 404, 409, 422, 429]);
-
-export const PLAIN_JSON: Negotiated = {
-  encoding: 'json',
-  transform: 'none',
-  version: '',
-  pretty: false,
-};
 
 /** Counts the bytes of answers. */
 export interface AnswerSizes {

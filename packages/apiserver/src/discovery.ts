@@ -14,7 +14,7 @@ import type { RemoteServices } from './aggregation/remote-services.ts';
 import { compareVersions } from './custom/definition-facts.ts';
 import { customGroupText } from './custom/discovery-text.ts';
 import type { Kinds } from './custom/kind-registry.ts';
-import { parseAccept } from './negotiation.ts';
+import { AGGREGATED_PARAMETERS } from './discovery-forms.ts';
 import { isGroupServed } from './served.ts';
 
 /** A document with its entity tag, or null where there is none at the path. */
@@ -24,7 +24,7 @@ export interface Document {
   readonly etag: string;
 }
 
-const AGGREGATED_TYPE = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+const AGGREGATED_TYPE: string = `application/json${AGGREGATED_PARAMETERS}`;
 const AGGREGATED_OPEN =
   '{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[';
 /** A document is as old as this many times what it takes to build it, at most. */
@@ -267,10 +267,21 @@ export class Discovery {
         versions: this.#kinds.versionsOf(name).map((version) => ({ version, resources: [] })),
       }))
       .map((group) => (this.#remotes.of(group.name).length > 0 ? this.#whole(group) : group))
-      .filter(({ versions }) => versions.length > 0);
+      .filter(({ versions }) => versions.length > 0)
+      .map((group) => ({ group, ...this.#firstService(group) }))
+      .sort((one, other) => other.priority - one.priority || (one.name < other.name ? -1 : 1))
+      .map(({ group }) => group);
     const mixed = new Set([...custom.filter((name) => names.has(name)), ...this.#mixedGroups()]);
     const all = own.map((group) => (mixed.has(group.name) ? this.#whole(group) : group));
     return [...all, ...more];
+  }
+
+  /** The APIService that decides where the list has a group: they are listed by these names. */
+  #firstService({ name: group, versions }: Group): { priority: number; name: string } {
+    const remotes = this.#remotes.of(group).map(({ spec }) => spec.groupPriority);
+    const priority = Math.max(...(remotes.length > 0 ? remotes : [CUSTOM_PRIORITY]));
+    const names = versions.map(({ version }) => `${version}.${group}`);
+    return { priority, name: names.sort()[0] ?? '' };
   }
 
   #whole(group: Group): Group {
@@ -349,18 +360,6 @@ function aggregatedText(texts: readonly string[]): string {
 
 function plain(object: JsonObject): Document {
   return documentOf('application/json', `${JSON.stringify(object)}\n`);
-}
-
-/** True where the Accept header prefers the aggregated document over the plain one. */
-export function wantsAggregated(accept: string): boolean {
-  for (const { type, parameters } of parseAccept(accept)) {
-    if (type !== 'application/json' && type !== '*/*') continue;
-    const as = parameters.get('as');
-    if (as === undefined) return false;
-    const isList = as === 'APIGroupDiscoveryList' && parameters.get('g') === 'apidiscovery.k8s.io';
-    if (isList && parameters.get('v') === 'v2') return true;
-  }
-  return false;
 }
 
 function aggregatedGroup(group: Group): JsonObject {

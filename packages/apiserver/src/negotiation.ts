@@ -29,12 +29,13 @@ export interface Negotiated {
   readonly isLean?: boolean;
 }
 
-interface Clause {
+/** One type of an Accept header, in lower case, with its parameters. */
+export interface Clause {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-const PLAIN_JSON: Negotiated = {
+export const PLAIN_JSON: Negotiated = {
   encoding: 'json',
   transform: 'none',
   version: '',
@@ -99,7 +100,7 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
   if (accept === LEAN_JSON_TYPE && !pretty) return success(LEAN_JSON);
   let isTypeKnown = false;
   for (const clause of parseAccept(accept)) {
-    const encoding = ENCODINGS[clause.type];
+    const encoding = encodingOf(clause);
     if (encoding === undefined || !isOffered(clause.type, offer)) continue;
     isTypeKnown = true;
     if (!isServed(clause, encoding)) continue;
@@ -127,8 +128,14 @@ function isOffered(type: string, offer: Offer): boolean {
   return type === '*/*' || offer.media.includes(type);
 }
 
-/** Streams are watches, of which there is no YAML. */
+/** The encoding that a clause stands for; undefined where there is none. */
+export function encodingOf({ type }: Clause): Negotiated['encoding'] | undefined {
+  return ENCODINGS[type];
+}
+
+/** YAML has no form for streams, and no version of the server is known by its name. */
 function isServed({ parameters }: Clause, encoding: Negotiated['encoding']): boolean {
+  if ((parameters.get('sv') ?? '') !== '') return false;
   const stream = parameters.get('stream') ?? '';
   return stream === '' || (stream === 'watch' && encoding !== 'yaml');
 }
@@ -138,8 +145,8 @@ function transformOf(
   offer: Offer,
 ): Pick<Negotiated, 'transform' | 'version'> | null {
   const { parameters } = clause;
-  const isWhole = !['as', 'g', 'v'].some((name) => parameters.has(name));
-  if (isWhole) return { transform: 'none', version: '' };
+  if (!['as', 'g', 'v'].some((name) => parameters.has(name)))
+    return { transform: 'none', version: '' };
   const transform = TRANSFORMS[parameters.get('as') ?? ''];
   const version = parameters.get('v') ?? '';
   if (transform === undefined || !offer.tables) return null;
@@ -148,23 +155,52 @@ function transformOf(
   return version === 'v1' || version === 'v1beta1' ? { transform, version } : null;
 }
 
-/** Clauses by falling weight; a weight of 0 is only the last choice, as upstream reads it. */
+interface Weighed {
+  readonly clause: Clause;
+  readonly weight: number;
+}
+
+/**
+ * Clauses by falling weight, those with wildcards behind others; a weight of 0 is only the last
+ * choice. Upstream's order is none by the book where both rules apply, so it is sorted by insertion
+ * as there.
+ */
 export function parseAccept(accept: string): Clause[] {
-  const clauses: { clause: Clause; weight: number }[] = [];
+  const sorted: Weighed[] = [];
   for (const text of accept.split(',')) {
-    const [type = '', ...rest] = text.split(';');
-    const parameters = new Map<string, string>();
-    for (const pair of rest) {
-      const at = pair.indexOf('=');
-      if (at < 0) continue;
-      parameters.set(pair.slice(0, at).trim().toLowerCase(), unquote(pair.slice(at + 1).trim()));
+    const weighed = weighedClause(text);
+    if (weighed === null) continue;
+    let at = sorted.length;
+    for (let before = sorted[at - 1]; before !== undefined; before = sorted[at - 1]) {
+      if (!precedes(weighed, before)) break;
+      sorted[at--] = before;
     }
-    const weight = Number(parameters.get('q') ?? '1');
-    const name = type.trim().toLowerCase();
-    if (name === '') continue;
-    clauses.push({ clause: { type: name, parameters }, weight: Number.isNaN(weight) ? 1 : weight });
+    sorted[at] = weighed;
   }
-  return clauses.sort((a, b) => b.weight - a.weight).map(({ clause }) => clause);
+  return sorted.map(({ clause }) => clause);
+}
+
+function weighedClause(text: string): Weighed | null {
+  const [first = '', ...rest] = text.split(';');
+  const type = first.trim().toLowerCase();
+  if (type === '') return null;
+  const parameters = new Map<string, string>();
+  for (const pair of rest) {
+    const [name = '', value = '', more] = pair.split('=');
+    // nothing is said by a parameter without a value, or with two
+    if (value !== '' && more === undefined) {
+      parameters.set(name.trim().toLowerCase(), unquote(value.trim()));
+    }
+  }
+  return { clause: { type, parameters }, weight: Number(parameters.get('q') ?? '1') || 0 };
+}
+
+function precedes(one: Weighed, other: Weighed): boolean {
+  if (one.weight > other.weight) return true;
+  const [type = '', subtype = '*'] = one.clause.type.split('/');
+  const [otherType = '', otherSubtype = '*'] = other.clause.type.split('/');
+  if (type !== '*' && otherType === '*') return true;
+  return subtype !== '*' && otherSubtype === '*';
 }
 
 function unquote(text: string): string {

@@ -6,7 +6,8 @@ import { wantsCompressed, whenCompressed } from './compressed-document.ts';
 import { answerFlags } from './debugging/log-flag.ts';
 import { answerProfiling } from './debugging/profiling.ts';
 import { answerFlagz, answerStatusz } from './debugging/zpages.ts';
-import { wantsAggregated, type Document } from './discovery.ts';
+import type { Document } from './discovery.ts';
+import { aggregatedEncoding, inEncoding } from './discovery-forms.ts';
 import {
   JSON_TYPE,
   negotiate,
@@ -142,9 +143,10 @@ function sendKept(call: Call, type: string, text: string): void {
 
 function answerCore(parts: ServerParts, call: Call, version: string): void {
   if (version === '') {
-    const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
+    const encoding = aggregatedEncoding(call.exchange.header('accept') ?? '');
     const { discovery } = parts;
-    sendDocument(call, isAggregated ? discovery.aggregated(true) : discovery.coreVersions());
+    if (encoding === null) sendDocument(call, discovery.coreVersions());
+    else sendDocument(call, inEncoding(discovery.aggregated(true), encoding));
     return;
   }
   const list = parts.discovery.resourceList('', version);
@@ -159,9 +161,9 @@ function answerGroups(
   version: string | undefined,
 ): void {
   if (group === '') {
-    const isAggregated = wantsAggregated(call.exchange.header('accept') ?? '');
-    const document = isAggregated ? discovery.aggregated(false) : discovery.groupList();
-    sendDocument(call, document, UNROUTED_OFFER);
+    const encoding = aggregatedEncoding(call.exchange.header('accept') ?? '');
+    if (encoding === null) sendDocument(call, discovery.groupList(), UNROUTED_OFFER);
+    else sendDocument(call, inEncoding(discovery.aggregated(false), encoding));
     return;
   }
   const document =

@@ -81,7 +81,7 @@ export function jsonIn(answer: Fetched): JsonObject | null {
 export function listIn(answer: Fetched): JsonObject | null {
   if ('why' in answer || answer.status !== 200) return null;
   const list = jsonIn(answer);
-  return list?.['kind'] === 'APIResourceList' ? list : null;
+  return (list?.['kind'] ?? 'APIResourceList') === 'APIResourceList' ? list : null;
 }
 
 /** Resources of a group and version in aggregated discovery; null where it is another document. */
