@@ -8,6 +8,18 @@ export interface Identity {
   readonly extra: Readonly<Record<string, readonly string[]>>;
   /** In the group that may do everything. */
   readonly isMaster: boolean;
+  /** What is to be told of the credential each time that it is used; absent: nothing. */
+  readonly notes?: CredentialNotes;
+}
+
+/** For the audit log and for whoever uses the credential. */
+export interface CredentialNotes {
+  /** Names and values of annotations. */
+  readonly annotations: Readonly<Record<string, string>>;
+  /** A Warning header; '': none. */
+  readonly warning: string;
+  /** From then on it should have been renewed; 0: never. */
+  readonly staleFromMs: number;
 }
 
 export const MASTERS_GROUP = 'system:masters';

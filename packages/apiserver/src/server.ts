@@ -33,7 +33,7 @@ import type { CustomVersion } from './custom/custom-kind.ts';
 import { answerPath } from './path-route.ts';
 import type { Impersonation } from './access/impersonation.ts';
 import type { Health } from './health.ts';
-import { ANONYMOUS, type Identity } from './identity.ts';
+import { ANONYMOUS, type CredentialNotes, type Identity } from './identity.ts';
 import type { LeaseRenewal } from './lease-renewal.ts';
 import type { Metrics } from './metrics.ts';
 import { isLongRunning } from './operations/long-running.ts';
@@ -210,6 +210,7 @@ export class ApiServer {
     const isAnonymous = identity === ANONYMOUS;
     const warning = isAnonymous ? ignoredTokenWarning(exchange) : '';
     if (warning !== '') call.warn(warning);
+    if (identity?.notes !== undefined) tellNotes(call, identity.user, identity.notes);
     // upstream looks at the time before it asks who comes
     const early = call.query.isEmpty || isLongRunning(call) ? null : timeoutFault(call);
     const isStranger = identity === null || (isAnonymous && !this.#isOpen(info.path));
@@ -433,6 +434,16 @@ export class ApiServer {
     this.isDraining = true;
     this.parts.world.endWatches();
   }
+}
+
+/** What upstream tells of tokens that are old, or of an old kind. */
+function tellNotes(call: Call, user: string, notes: CredentialNotes): void {
+  for (const [name, value] of Object.entries(notes.annotations)) call.annotate(name, value);
+  if (notes.warning !== '') call.warn(notes.warning);
+  if (notes.staleFromMs === 0 || call.nowMs <= notes.staleFromMs) return;
+  const seconds = Math.floor(call.nowMs / 1000) - Math.floor(notes.staleFromMs / 1000);
+  const told = `subject: ${user}, seconds after warning threshold: ${seconds}`;
+  call.annotate('authentication.k8s.io/stale-token', told);
 }
 
 /** The `timeout` of a request that does not last, where it is none. */

@@ -10,19 +10,17 @@ import {
   notFound,
   type Status,
 } from '@megaplane/machinery/status';
-import { quoted } from '@megaplane/machinery/quoting';
 import { timestamp } from './deletion.ts';
-import { CREDENTIAL_ID_KEY, serviceAccountIdentity, type Identity } from './identity.ts';
-import { readStoredObject, type Seen } from './admission/stored-object.ts';
+import { readStoredObject } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
 import { sendMade } from './representation.ts';
 import { defineForms, defineSubresource, type SubresourceContext } from './subresource.ts';
 import { isUnknown } from './authentication.ts';
-import { textsOf } from './access/jwt.ts';
 import { partScope } from './managed/field-scope.ts';
 import { ownersOfPart } from './managed/tracking.ts';
-import { useSecretToken } from './access/secret-tokens.ts';
-import { LEGACY_ISSUER, type TokenSigner } from './token-signer.ts';
+import type { AccountToken } from './access/account-tokens.ts';
+import { textsOf } from './access/jwt.ts';
+import type { TokenSigner } from './token-signer.ts';
 import type { World } from './world.ts';
 
 const SECONDS_MIN = 600;
@@ -33,103 +31,6 @@ const MOUNTED_SECONDS = 3607;
 const EXTENDED_SECONDS: number = 365 * 24 * 3600;
 
 const PLURALS: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' };
-
-/** An account, and the audiences of its token. */
-export interface AccountToken {
-  readonly identity: Identity;
-  readonly audiences: readonly string[];
-}
-
-/** What was found out about a token. */
-export interface ReadToken {
-  readonly account: AccountToken;
-  readonly claims: JsonObject;
-  /** What it rests on besides its time; null: reading it does something, each time. */
-  readonly seen: readonly Seen[] | null;
-}
-
-/** Whom a token stands for, if the account (and what it is bound to) is still there. */
-export function readServiceAccountToken(
-  world: World,
-  signer: TokenSigner,
-  token: string,
-): ReadToken | null {
-  const claims = signer.read(token, world.edge.nowMs());
-  if (claims === null) return null;
-  if (claims['iss'] === LEGACY_ISSUER) {
-    const account = readLegacyToken(world, signer, claims, token);
-    return account === null ? null : { account, claims, seen: null };
-  }
-  const seen: Seen[] = [];
-  const own = objectAt(claims, 'kubernetes.io');
-  if (own === undefined) return null;
-  const namespace = stringAt(own, 'namespace');
-  const name = stringAt(own, 'serviceaccount', 'name');
-  const uid = stringAt(own, 'serviceaccount', 'uid');
-  if (!isAccount(world, namespace, name, uid, seen)) return null;
-  let isUsed = false;
-  const extra: Record<string, string[]> = {
-    [CREDENTIAL_ID_KEY]: [`JTI=${stringAt(claims, 'jti')}`],
-  };
-  const isPods = objectAt(own, 'pod') !== undefined;
-  for (const [kind, plural] of Object.entries(PLURALS)) {
-    const field = kind.toLowerCase();
-    const bound = objectAt(own, field);
-    if (bound === undefined) continue;
-    if (kind === 'Node' && isPods) {
-      // the pod is what the token is bound to: its node is told, not looked for
-      extra['authentication.kubernetes.io/node-name'] = [stringAt(bound, 'name')];
-      const uid = stringAt(bound, 'uid');
-      if (uid !== '') extra['authentication.kubernetes.io/node-uid'] = [uid];
-      continue;
-    }
-    const where = kind === 'Node' ? '' : namespace;
-    const found = readStoredObject(world, '', plural, where, stringAt(bound, 'name'), seen);
-    if (found === null || stringAt(found, 'metadata', 'uid') !== stringAt(bound, 'uid'))
-      return null;
-    if (kind === 'Secret') {
-      if (!useSecretToken(world, found)) return null;
-      isUsed = true;
-      // which secret it was is not told
-      continue;
-    }
-    extra[`authentication.kubernetes.io/${field}-name`] = [stringAt(bound, 'name')];
-    extra[`authentication.kubernetes.io/${field}-uid`] = [stringAt(bound, 'uid')];
-  }
-  const identity = serviceAccountIdentity(namespace, name, uid, extra);
-  const account = { identity, audiences: textsOf(claims['aud']) };
-  return { account, claims, seen: isUsed ? null : seen };
-}
-
-function isAccount(
-  world: World,
-  namespace: string,
-  name: string,
-  uid: string,
-  seen: Seen[] | null = null,
-): boolean {
-  const account = readStoredObject(world, '', 'serviceaccounts', namespace, name, seen);
-  return account !== null && stringAt(account, 'metadata', 'uid') === uid;
-}
-
-/** Tokens that kube-controller-manager put into Secrets: they hold as long as the Secret does. */
-function readLegacyToken(
-  world: World,
-  signer: TokenSigner,
-  claims: JsonObject,
-  token: string,
-): AccountToken | null {
-  const claim = (name: string): string => stringAt(claims, `kubernetes.io/serviceaccount/${name}`);
-  const namespace = claim('namespace');
-  const [name, uid] = [claim('service-account.name'), claim('service-account.uid')];
-  const secret = readStoredObject(world, '', 'secrets', namespace, claim('secret.name'));
-  if (secret === null || stringAt(secret, 'metadata', 'deletionTimestamp') !== '') return null;
-  const kept = Buffer.from(stringAt(secret, 'data', 'token'), 'base64').toString('latin1');
-  if (kept !== token || !isAccount(world, namespace, name, uid)) return null;
-  if (!useSecretToken(world, secret)) return null;
-  const identity = serviceAccountIdentity(namespace, name, uid);
-  return { identity, audiences: signer.audiences };
-}
 
 /** Registers serviceaccounts/token and tokenreviews. */
 export function defineTokens(): void {
@@ -171,7 +72,7 @@ function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MA
   const token = stringAt(body, 'spec', 'token');
   const status = isFound
     ? reviewStatus(found)
-    : { user: {}, error: world.services?.whyNobody(token, asked) ?? INVALID };
+    : { user: {}, error: world.services?.whyNobody(token, asked) ?? '' };
   // reviews are of the whole cluster
   const { namespace: _, ...metadata } = objectAt(body, 'metadata') ?? {};
   const review: JsonObject = { ...body, metadata, status };
@@ -181,29 +82,10 @@ function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MA
   else world.whenPublished(world.storage.appliedRevision, send);
 }
 
-const INVALID = 'invalid bearer token';
-
-/** What upstream tells of a token that stands for nobody: readers of accounts say why. */
-export function whyNoAccount(
-  signer: TokenSigner,
-  token: string,
-  audiences: readonly string[],
-  nowMs: number,
-): string {
-  const claims = signer.read(token, nowMs);
-  if (claims === null || claims['iss'] === LEGACY_ISSUER) return INVALID;
-  const own = textsOf(claims['aud']);
-  const told = (list: readonly string[]): string => `[${list.map(quoted).join(' ')}]`;
-  if (own.some((one) => audiences.includes(one))) {
-    return `[${INVALID}, service account token has been invalidated]`;
-  }
-  const why = `is invalid for the target audiences ${told(audiences)}`;
-  return `[${INVALID}, token audiences ${told(own)} ${why}]`;
-}
-
 function reviewStatus(found: AccountToken): JsonObject {
   const { user, uid, groups, extra } = found.identity;
-  const more = Object.entries(extra).map(([key, list]): [string, string[]] => [key, [...list]]);
+  const keys = Object.entries(extra).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  const more = keys.map(([key, list]): [string, string[]] => [key, [...list]]);
   return {
     authenticated: true,
     user: {

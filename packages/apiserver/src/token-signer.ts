@@ -1,20 +1,29 @@
 /** Service account tokens: JWTs (RFC 7519), made and read here. */
 import { createHash, createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { claimsFault } from './access/account-claims.ts';
 import { isSignedBy, parseJwt } from './access/jwt.ts';
+import { LEGACY_ISSUER } from './access/account-issuer.ts';
 
 /** Who issues tokens and for whom they are by default. */
 export const DEFAULT_ISSUER = 'https://kubernetes.default.svc.cluster.local';
-/** Tokens in secrets of type kubernetes.io/service-account-token have this issuer, and no end. */
-export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
-
-/** A token may begin to hold so much later than now: clocks differ. */
-const SKEW_MS = 60_000;
 
 interface PublicKey {
   readonly key: KeyObject;
   readonly id: string;
   readonly algorithm: 'RS256' | 'ES256';
+}
+
+/** `foreign`: somebody else may know it. */
+export type Examined =
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'ours'; readonly claims: JsonObject };
+
+const FORGED = 'go-jose/go-jose: error in cryptographic primitive';
+
+function refused(why: string): Examined {
+  return { kind: 'refused', why };
 }
 
 export interface SignerOptions {
@@ -61,19 +70,22 @@ export class TokenSigner {
     return `${body}.${sign('sha256', Buffer.from(body), key).toString('base64url')}`;
   }
 
-  /** The claims of a token of ours whose time is not over; null for any other text. */
-  read(token: string, nowMs: number): JsonObject | null {
+  /** Whether a token is one of ours, whatever its time. */
+  examine(token: string): Examined {
     const jwt = parseJwt(token);
-    if (jwt === null) return null;
-    const { header, claims } = jwt;
-    const { iss: issuer } = claims;
-    if (issuer !== LEGACY_ISSUER && !this.#issuers.some((one) => one === issuer)) return null;
-    const named = typeof header['kid'] === 'string' ? this.#keys.get(header['kid']) : undefined;
-    const keys = header['kid'] === undefined ? [...this.#keys.values()] : [named];
-    const isOurs = keys.some(
-      (one) => one?.algorithm === header['alg'] && one !== undefined && isSignedBy(jwt, one.key),
-    );
-    return isOurs && isInTime(claims, nowMs) ? claims : null;
+    const issuer = jwt?.claims['iss'];
+    const isKnown = issuer === LEGACY_ISSUER || this.#issuers.some((one) => one === issuer);
+    if (jwt === null || !isKnown) return { kind: 'foreign' };
+    const { kid, alg } = jwt.header;
+    const isText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+    if (!isText(kid) || !isText(alg)) return { kind: 'foreign' };
+    const keys = [...this.#keys.values()].filter(({ id }) => !kid || id === kid);
+    if (keys.length === 0) return refused('invalid signature, no keys found');
+    const isOurs = keys.some(({ key }) => isSignedBy(jwt, key));
+    if (!isOurs || jwt.header['crit'] !== undefined) return refused(FORGED);
+    const { claims, claimsText } = jwt;
+    const fault = claimsFault(claims, claimsText);
+    return fault === '' ? { kind: 'ours', claims } : refused(fault);
   }
 
   /** What OpenID discovery says of the issuer; `address` is where this server is reached. */
@@ -96,14 +108,6 @@ export class TokenSigner {
     });
     return { keys };
   }
-}
-
-/** Whether a token with these claims holds now, as far as time goes. */
-export function isInTime(claims: JsonObject, nowMs: number): boolean {
-  const { iss: issuer, exp: expires, nbf: starts } = claims;
-  if (issuer === LEGACY_ISSUER) return true;
-  if (typeof expires !== 'number' || expires * 1000 <= nowMs) return false;
-  return typeof starts !== 'number' || starts * 1000 <= nowMs + SKEW_MS;
 }
 
 /** Throws an Error where the key is of another kind than tokens are signed with. */

@@ -42,6 +42,8 @@ export const SIGNING_ALGORITHMS: readonly string[] = [...ALGORITHMS.keys()];
 export interface Jwt {
   readonly header: JsonObject;
   readonly claims: JsonObject;
+  /** The claims as JSON, as they came. */
+  readonly claimsText: string;
   readonly signed: Buffer;
   readonly signature: Buffer;
 }
@@ -50,18 +52,23 @@ export interface Jwt {
 export function parseJwt(token: string): Jwt | null {
   const bodyAt = token.indexOf('.') + 1;
   const signatureAt = bodyAt === 0 ? 0 : token.indexOf('.', bodyAt) + 1;
-  if (signatureAt === 0 || signatureAt === token.length) return null;
+  if (signatureAt === 0) return null;
   if (token.includes('.', signatureAt)) return null;
   const head = token.slice(0, bodyAt - 1);
   const body = token.slice(bodyAt, signatureAt - 1);
-  const header = decode(head);
-  const claims = decode(body);
+  const signature = token.slice(signatureAt);
+  if (![head, body, signature].every((part) => isBase64Url(part))) return null;
+  const claimsText = Buffer.from(body, 'base64url').toString();
+  // a header that is empty names no algorithm, and nobody's signature fits that
+  const header = head === '' ? {} : objectOf(Buffer.from(head, 'base64url').toString());
+  const claims = objectOf(claimsText);
   if (header === null || claims === null) return null;
   return {
     header,
     claims,
+    claimsText,
     signed: Buffer.from(`${head}.${body}`),
-    signature: Buffer.from(token.slice(signatureAt), 'base64url'),
+    signature: Buffer.from(signature, 'base64url'),
   };
 }
 
@@ -84,9 +91,14 @@ export function textsOf(claim: JsonValue | undefined): readonly string[] {
   return Array.isArray(claim) ? claim.filter((one) => typeof one === 'string') : [];
 }
 
-function decode(text: string): JsonObject | null {
+/** Without padding, and of no length that nothing is encoded to. */
+function isBase64Url(text: string): boolean {
+  return text.length % 4 !== 1 && /^[\w-]*$/.test(text);
+}
+
+function objectOf(text: string): JsonObject | null {
   try {
-    const value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as JsonValue;
+    const value = JSON.parse(text) as JsonValue;
     return isObject(value) ? value : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

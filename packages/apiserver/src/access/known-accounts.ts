@@ -6,9 +6,10 @@
  */
 import { isAsSeen, type Seen } from '../admission/stored-object.ts';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { readServiceAccountToken, type AccountToken } from '../service-account-tokens.ts';
-import { isInTime, type TokenSigner } from '../token-signer.ts';
+import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
+import { timeFault } from './account-claims.ts';
+import { readAccountToken, type AccountToken } from './account-tokens.ts';
 
 /** Above it the one that was read first is forgotten. */
 const ACCOUNTS_MAX = 1024;
@@ -17,6 +18,7 @@ interface Known {
   readonly account: AccountToken;
   readonly claims: JsonObject;
   readonly seen: readonly Seen[];
+  readonly untilMs: number;
 }
 
 export class KnownAccounts {
@@ -35,13 +37,14 @@ export class KnownAccounts {
     const known = this.#known.get(token);
     if (known !== undefined) {
       const nowMs = this.#world.edge.nowMs();
-      if (isInTime(known.claims, nowMs) && isAsSeen(this.#world, known.seen)) return known.account;
+      const isFresh = timeFault(known.claims, nowMs) === '' && nowMs <= known.untilMs;
+      if (isFresh && isAsSeen(this.#world, known.seen)) return known.account;
       this.#known.delete(token);
     }
-    const found = readServiceAccountToken(this.#world, this.#signer, token);
+    const found = readAccountToken(this.#world, this.#signer, token);
     if (found === null) return null;
-    const { account, claims, seen } = found;
-    if (seen !== null) this.#keep(token, { account, claims, seen });
+    const { account, claims, seen, untilMs } = found;
+    if (seen !== null) this.#keep(token, { account, claims, seen, untilMs });
     return account;
   }
 

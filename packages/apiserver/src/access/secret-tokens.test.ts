@@ -3,7 +3,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { LEGACY_ISSUER, TokenSigner } from '../token-signer.ts';
+import { TokenSigner } from '../token-signer.ts';
+import { LEGACY_ISSUER } from './account-issuer.ts';
 import { AccessModel } from './access.sim.ts';
 
 const DAY_MS = 86_400_000;
@@ -68,4 +69,42 @@ test('a token that is marked is refused until the mark goes', () => {
   assert.equal(model.ask('GET', '/version', undefined, token).status, 401);
   mark(null);
   assert.equal(model.ask('GET', '/version', undefined, token).status, 200);
+});
+
+test('who uses a token that a controller made is warned, and a marked one is noted, too', () => {
+  const { model, token } = withToken();
+  const warned = (): string | undefined => {
+    const { headers } = model.ask('GET', '/version', undefined, token);
+    return headers[headers.indexOf('warning') + 1];
+  };
+  assert.doesNotMatch(warned() ?? '', /^299/);
+  const path = '/api/v1/namespaces/n/serviceaccounts/bot';
+  const account = JSON.parse(model.ask('GET', path).text) as JsonObject;
+  assert.equal(model.ask('PUT', path, { ...account, secrets: [{ name: 's' }] }).status, 200);
+  assert.match(warned() ?? '', /^299 - "Use tokens from the TokenRequest API/);
+  const secret = secretOf(model);
+  const metadata = { ...(secret['metadata'] as JsonObject), labels: { [INVALID_SINCE]: 'x' } };
+  model.ask('PUT', `${SECRETS}/s`, { ...secret, metadata });
+  assert.equal(model.ask('GET', '/version', undefined, token).status, 401);
+  assert.equal(stringAt(secretOf(model), 'metadata', 'labels', LAST_USED), '2023-11-14');
+});
+
+test('what a token rests on counts as gone a minute after its end', () => {
+  const { model } = withToken();
+  const base = '/api/v1/namespaces/n/serviceaccounts/bot';
+  const finalizers = ['x/y'];
+  model.ask('PATCH', `${SECRETS}/s`, { metadata: { finalizers } }, '', {
+    'content-type': 'application/merge-patch+json',
+  });
+  const boundObjectRef = { apiVersion: 'v1', kind: 'Secret', name: 's' };
+  const made = model.ask('POST', `${base}/token`, { spec: { boundObjectRef } });
+  const token = stringAt(JSON.parse(made.text) as JsonObject, 'status', 'token');
+  const use = (): number => model.ask('GET', '/version', undefined, token).status;
+  assert.equal(use(), 200);
+  model.ask('DELETE', `${SECRETS}/s`);
+  assert.equal(use(), 200);
+  model.nowMs += 60_000;
+  assert.equal(use(), 200);
+  model.nowMs += 1000;
+  assert.equal(use(), 401);
 });

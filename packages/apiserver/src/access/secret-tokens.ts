@@ -10,23 +10,21 @@ import { findServed, keyOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
 import type { World } from '../world.ts';
 
-const TYPE = 'kubernetes.io/service-account-token';
 const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 const DAY_MS = 86_400_000;
 
 const row = emptyRow();
 
-/** False where the token in this Secret is refused; else its use is noted, once a day. */
+/** Notes the use of the token in a Secret, once a day; false where it is refused. */
 export function useSecretToken(world: World, secret: JsonObject): boolean {
-  if (stringAt(secret, 'type') !== TYPE) return true;
-  if (stringAt(secret, 'metadata', 'labels', INVALID_SINCE) !== '') return false;
+  const isValid = stringAt(secret, 'metadata', 'labels', INVALID_SINCE) === '';
   const nowMs = world.edge.nowMs();
   const used = stringAt(secret, 'metadata', 'labels', LAST_USED);
   // another server's clock may be a day ahead
-  if (used === dayOf(nowMs) || used === dayOf(nowMs + DAY_MS)) return true;
+  if (used === dayOf(nowMs) || used === dayOf(nowMs + DAY_MS)) return isValid;
   world.edge.defer(() => noteUse(world, secret, dayOf(nowMs)));
-  return true;
+  return isValid;
 }
 
 /** Whoever wrote in between is not overwritten: the next use is noted. */

@@ -3,9 +3,9 @@
  * Tokens of service accounts are for certain audiences; all others are for this server.
  */
 import { isUnknown, type TokenReader, type Unknown } from '../authentication.ts';
-import { whyNoAccount, type AccountToken } from '../service-account-tokens.ts';
 import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
+import { whyNoAccount, type AccountToken } from './account-tokens.ts';
 import { KnownAccounts } from './known-accounts.ts';
 
 export class TokenChain {
@@ -54,7 +54,7 @@ export class TokenChain {
     const signer = this.#signer;
     if (signer === null) return 'invalid bearer token';
     const asked = audiences.length > 0 ? audiences : signer.audiences;
-    return whyNoAccount(signer, token, asked, this.#world.edge.nowMs());
+    return whyNoAccount(this.#world, signer, token, asked);
   };
 
   #account(token: string, asked: readonly string[]): AccountToken | null {

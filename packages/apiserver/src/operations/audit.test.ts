@@ -29,6 +29,7 @@ function audited(...rules: readonly JsonObject[]) {
     deferPiece: (work: () => void) => work(),
   };
   const known = { user: 'u', uid: '', groups: ['g'], extra: {}, isMaster: false };
+  const stale = { ...known, notes: { annotations: {}, warning: '', staleFromMs: 900_000 } };
   const auditor = new Audit(
     policy,
     {
@@ -47,7 +48,7 @@ function audited(...rules: readonly JsonObject[]) {
     address: '',
     tracking: { auditor },
     clockMs: null,
-    tokenReaders: () => [(token) => (token === 't' ? known : null)],
+    tokenReaders: () => [(token) => (token === 't' ? known : token === 'old' ? stale : null)],
     authorizers: [({ user }) => ({ allowed: user !== 'mallory', reason: '' })],
   });
   const ask = (
@@ -224,4 +225,11 @@ test('where the time of a request went is told where it took more than half a se
   const [, acting] = ask('GET', `${MAPS}/a`, undefined, { 'impersonate-user': 'joe' });
   assert.ok(parts(acting).some((text) => text.startsWith('impersonation ')));
   assert.deepEqual(parts(ask('GET', `${MAPS}?watch=true`).at(-1)), []);
+});
+
+test('a token that should have been renewed is told of', () => {
+  const { ask } = audited({ level: 'Metadata' });
+  const [, event] = ask('GET', MAPS, undefined, { authorization: 'Bearer old' });
+  const told = 'subject: u, seconds after warning threshold: 100';
+  assert.equal(part(event, 'annotations')['authentication.k8s.io/stale-token'], told);
 });
