@@ -4,7 +4,16 @@
  *     node bench/delete.ts --kubeconfig F --count 100000
  *     node bench/delete.ts --kubeconfig F --resource nodes --prefix kwok-node- --skip 5 --count 50
  */
-import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
+import {
+  flagsOf,
+  LOAD,
+  loadNumbers,
+  namespaceOf,
+  needed,
+  prefixOf,
+  usage,
+  whole,
+} from './load/flags.ts';
 import { judgeDelete, judgeGone, openClients, printResult, runLoad } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
@@ -32,27 +41,22 @@ const values = flagsOf(
 );
 const found = PATHS[values.resource];
 if (found === undefined) usage(`--resource: one of ${Object.keys(PATHS).join(', ')} is needed`);
-const path = (found ?? '').replace('{namespace}', encodeURIComponent(values.namespace));
+const path = (found ?? '').replace('{namespace}', namespaceOf(values.namespace));
+const numbers = loadNumbers(values);
+prefixOf('prefix', values.prefix, numbers.first + numbers.count);
 const body =
   values.grace === ''
     ? '{"propagationPolicy":"Background"}'
     : `{"propagationPolicy":"Background","gracePeriodSeconds":${whole('grace', values.grace)}}`;
 const clients = await openClients(
   needed('kubeconfig', values.kubeconfig),
-  whole('clients', values.clients, 1),
-  whole('in-flight', values['in-flight'], 1),
+  numbers.clients,
+  numbers.inFlight,
 );
-const range = {
-  clients,
-  first: whole('skip', values.skip),
-  count: whole('count', values.count, 1),
-  patienceSeconds: whole('patience', values.patience),
-};
-const rate = whole('rate', values.rate);
+const range = { ...numbers, clients };
 const pathOf = (index: number): string => `${path}/${values.prefix}${index}`;
 const deleted = await runLoad({
   ...range,
-  rate,
   what: `${values.resource} deleted`,
   shot: (index) => ({ method: 'DELETE', path: pathOf(index), body }),
   judge: judgeDelete,

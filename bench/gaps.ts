@@ -7,7 +7,7 @@
 import { readPages } from '@megaplane/client/pager';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { isReady } from '@megaplane/nodes/node-scan';
-import { COMMON, flagsOf, needed, usage, whole } from './load/flags.ts';
+import { COMMON, flagsOf, namespaceOf, needed, usage, whole } from './load/flags.ts';
 import { openClients } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
@@ -31,6 +31,8 @@ const values = flagsOf(
 );
 const path = PATHS[values.resource];
 if (path === undefined) usage(`--resource: one of ${Object.keys(PATHS).join(', ')} is needed`);
+const collection = (path ?? '').replace('{namespace}', namespaceOf(values.namespace));
+const shown = whole('show', values.show);
 const first = whole('skip', values.skip);
 const count = whole('count', values.count, 1);
 const seen = new Uint8Array(count);
@@ -59,7 +61,7 @@ if (client === undefined) throw new Error('no client');
 const startMs = performance.now();
 const result = await readPages({
   client,
-  path: (path ?? '').replace('{namespace}', encodeURIComponent(values.namespace)),
+  path: collection,
   onItem: note,
 });
 client.close();
@@ -79,7 +81,6 @@ for (let at = 0; at < count; at++) {
   ranges.push(kind === 0 ? text : `${text} (not ready)`);
 }
 const seconds = (performance.now() - startMs) / 1000;
-const shown = whole('show', values.show);
 for (const range of ranges.slice(0, shown)) process.stdout.write(`${values.prefix}${range}\n`);
 if (ranges.length > shown) process.stdout.write(`... and ${ranges.length - shown} more ranges\n`);
 const summary = `${missing} of ${count} ${values.resource} are missing, ${unready} are not ready`;

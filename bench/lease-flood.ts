@@ -12,7 +12,7 @@ import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
 import { leaseBody, microTime } from '@megaplane/nodes/lease-object';
-import { flagsOf, usage, whole } from './load/flags.ts';
+import { flagsOf, namespaceOf, prefixOf, usage, whole } from './load/flags.ts';
 import { openClients } from './load/requests.ts';
 import { machine, printTable, writeResults } from './harness.ts';
 
@@ -37,6 +37,10 @@ const values = flagsOf(
 );
 const KEYS = whole('num-keys', values['num-keys'], 1);
 const workers = whole('workers', values.workers, 1);
+const seconds = whole('seconds', values.seconds, 1);
+const clientCount = whole('clients', values.clients, 1);
+const namespace = namespaceOf(values.namespace);
+prefixOf('key-prefix', values['key-prefix'], KEYS);
 const isCompared = !values['no-compare'];
 if (!isCompared && values.endpoints === undefined) {
   usage('--no-compare is for --endpoints: API servers take no lease without its version');
@@ -46,7 +50,7 @@ const FAILED_MS = 5;
 const UID = '5f0c3a8e-7d0b-4a60-9d39-0d5f5b0f8d11';
 const versions = new Float64Array(KEYS);
 const latencyMs = new LatencyHistogram();
-const collection = `/apis/coordination.k8s.io/v1/namespaces/${values.namespace}/leases`;
+const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 let written = 0;
 let conflicts = 0;
 let failures = 0;
@@ -59,7 +63,7 @@ function bodyOf(index: number, version: number): string {
   const name = `${values['key-prefix']}${index}`;
   const now = microTime(Date.now());
   const body = leaseBody(name, UID, version, 40, now);
-  return body.replaceAll('"kube-node-lease"', JSON.stringify(values.namespace));
+  return body.replaceAll('"kube-node-lease"', JSON.stringify(namespace));
 }
 
 /**
@@ -107,7 +111,7 @@ async function look(client: Client | undefined, index: number): Promise<void> {
 function throughEtcd(client: EtcdClient): Write {
   return async (index) => {
     const name = `${values['key-prefix']}${index}`;
-    const key = Buffer.from(`/registry/leases/${values.namespace}/${name}`);
+    const key = Buffer.from(`/registry/leases/${namespace}/${name}`);
     const value = Buffer.from(bodyOf(index, 0));
     if (!isCompared) return (await client.put(key, value)).ok ? 'written' : 'failed';
     const answer = await client.write({ key, expected: versions[index] ?? 0, value });
@@ -139,27 +143,27 @@ async function flood(write: Write): Promise<void> {
   const running = Promise.all(
     Array.from({ length: count }, (_, worker) => work(write, worker, count)),
   );
-  for (let second = 0, before = 0; second < whole('seconds', values.seconds, 1); second++) {
+  for (let second = 0, before = 0; second < seconds; second++) {
     await Promise.race([sleep(1000), running]);
     process.stderr.write(`${written - before} leases/s\n`);
     before = written;
   }
   isOver = true;
   await running;
-  const seconds = (performance.now() - startMs) / 1000;
+  const passed = (performance.now() - startMs) / 1000;
   const ms = (part: number): string => `${latencyMs.quantile(part).toFixed(2)} ms`;
   process.stdout.write(`${machine()}\n`);
   printTable(
     ['leases/s', 'p50', 'p99', 'p99.9', 'max', 'conflicts', 'failures'],
     [
       [
-        ...[(written / seconds).toFixed(0), ms(0.5), ms(0.99), ms(0.999)],
+        ...[(written / passed).toFixed(0), ms(0.5), ms(0.99), ms(0.999)],
         ...[`${latencyMs.max.toFixed(2)} ms`, String(conflicts), String(failures)],
       ],
     ],
   );
   const p99Ms = latencyMs.quantile(0.99);
-  writeResults(values.output, { perSecond: written / seconds, p99Ms, conflicts, failures });
+  writeResults(values.output, { perSecond: written / passed, p99Ms, conflicts, failures });
   if (written > 0) return;
   process.stderr.write(`no lease was written; ${failures} tries failed\n`);
   process.exit(1);
@@ -169,8 +173,11 @@ if ((values.kubeconfig === undefined) === (values.endpoints === undefined)) {
   usage('one of --kubeconfig (an API server) and --endpoints (etcd) is needed');
 }
 if (values.kubeconfig !== undefined) {
-  const count = whole('clients', values.clients, 1);
-  const clients = await openClients(values.kubeconfig, count, Math.ceil(workers / count) + 1);
+  const clients = await openClients(
+    values.kubeconfig,
+    clientCount,
+    Math.ceil(workers / clientCount) + 1,
+  );
   await flood(throughApi(clients));
   for (const client of clients) client.close();
 } else {

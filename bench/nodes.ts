@@ -8,7 +8,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { canonicalQuantity } from '@megaplane/machinery/quantity';
 import { networkOf } from '@megaplane/nodes/pod-addresses';
-import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
+import { flagsOf, LOAD, loadNumbers, needed, prefixOf, usage, whole } from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
@@ -74,7 +74,9 @@ if (values['pod-cidr'] !== '' && !isCidr) {
 }
 
 const subnets = 2 ** (24 - Number(cidr?.[3] ?? 0));
-const last = whole('skip', values.skip) + whole('count', values.count, 1);
+const numbers = loadNumbers(values);
+const last = numbers.first + numbers.count;
+prefixOf('prefix', values.prefix, last);
 if (cidr !== null && last > subnets) {
   usage(`--pod-cidr: ${values['pod-cidr']} has ${subnets} networks of /24, not ${last}`);
 }
@@ -115,15 +117,12 @@ function body(index: number): string {
 
 const clients = await openClients(
   needed('kubeconfig', values.kubeconfig),
-  whole('clients', values.clients, 1),
-  whole('in-flight', values['in-flight'], 1),
+  numbers.clients,
+  numbers.inFlight,
 );
 const result = await runLoad({
+  ...numbers,
   clients,
-  first: whole('skip', values.skip),
-  count: whole('count', values.count, 1),
-  patienceSeconds: whole('patience', values.patience),
-  rate: whole('rate', values.rate),
   what: 'nodes',
   shot: (index) => ({ method: 'POST', path: '/api/v1/nodes', body: body(index) }),
   judge: judgeCreate,

@@ -10,7 +10,16 @@ import type { Client } from '@megaplane/client/client';
 import { stringAt } from '@megaplane/machinery/json';
 import { canonicalQuantity } from '@megaplane/machinery/quantity';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { flagsOf, LOAD, needed, usage, whole } from './load/flags.ts';
+import {
+  flagsOf,
+  LOAD,
+  loadNumbers,
+  namespaceOf,
+  needed,
+  prefixOf,
+  usage,
+  whole,
+} from './load/flags.ts';
 import { judgeCreate, openClients, printResult, runLoad, type Shot } from './load/requests.ts';
 import { writeResults } from './harness.ts';
 
@@ -44,7 +53,10 @@ const requests = values.requests.split(';').map((set) => {
   }
   return Object.fromEntries(pairs) as JsonObject;
 });
-const base = `/namespaces/${encodeURIComponent(values.namespace)}`;
+const numbers = loadNumbers(values);
+const { first, count } = numbers;
+prefixOf('prefix', values.prefix, first + count);
+const base = `/namespaces/${namespaceOf(values.namespace)}`;
 const TOLERATIONS = [
   { key: 'kwok.x-k8s.io/node', operator: 'Exists', effect: 'NoSchedule' },
   ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
@@ -115,11 +127,9 @@ async function ownerOf(
 
 const clients = await openClients(
   needed('kubeconfig', values.kubeconfig),
-  whole('clients', values.clients, 1),
-  whole('in-flight', values['in-flight'], 1),
+  numbers.clients,
+  numbers.inFlight,
 );
-const first = whole('skip', values.skip);
-const count = whole('count', values.count, 1);
 const [client] = clients;
 const none = { uid: '', isMade: false };
 const owner = shape === 'pod' && client !== undefined ? await ownerOf(client) : none;
@@ -127,8 +137,8 @@ const found = await runLoad({
   clients,
   first,
   count: shape === 'pod' ? count : Math.ceil(count / perWorkload),
-  patienceSeconds: whole('patience', values.patience),
-  rate: whole('rate', values.rate),
+  patienceSeconds: numbers.patienceSeconds,
+  rate: numbers.rate,
   what: shape === 'pod' ? 'pods' : `${shape}s`,
   shot: (index) =>
     shape === 'pod'

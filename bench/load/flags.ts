@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+import { dnsLabelErrors, dnsSubdomainErrors } from '@megaplane/machinery/names';
 
 export const COMMON: {
   readonly kubeconfig: { readonly type: 'string' };
@@ -95,4 +96,41 @@ export function whole(name: string, text: string, min = 0): number {
 
 export function needed(name: string, text: string | undefined): string {
   return text ?? usage(`--${name} is needed`);
+}
+
+/** A namespace as API servers take it: a wrong one would be refused with each request. */
+export function namespaceOf(text: string): string {
+  const [fault] = dnsLabelErrors(text);
+  return fault === undefined ? text : usage(`--namespace: ${text}: ${fault}`);
+}
+
+/** What names begin with that end in numbers up to `last`. */
+export function prefixOf(flag: string, text: string, last: number): string {
+  const [fault] = dnsSubdomainErrors(`${text}${last}`);
+  return fault === undefined ? text : usage(`--${flag}: ${text}${last}: ${fault}`);
+}
+
+/** Numbers of `LOAD`, judged before the server is asked for anything. */
+export interface LoadNumbers {
+  readonly clients: number;
+  readonly inFlight: number;
+  readonly first: number;
+  readonly count: number;
+  readonly patienceSeconds: number;
+  readonly rate: number;
+}
+
+export function loadNumbers(
+  values: Readonly<
+    Record<'clients' | 'in-flight' | 'skip' | 'count' | 'patience' | 'rate', string>
+  >,
+): LoadNumbers {
+  return {
+    clients: whole('clients', values.clients, 1),
+    inFlight: whole('in-flight', values['in-flight'], 1),
+    first: whole('skip', values.skip),
+    count: whole('count', values.count, 1),
+    patienceSeconds: whole('patience', values.patience),
+    rate: whole('rate', values.rate),
+  };
 }
