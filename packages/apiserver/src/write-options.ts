@@ -1,20 +1,11 @@
 /** Options of writes in the query: dryRun, fieldManager, fieldValidation, force. */
-import {
-  forbiddenField,
-  invalidValue,
-  notSupported,
-  printed,
-  required,
-  tooLong,
-} from '@megaplane/machinery/fielderrors';
+import { forbiddenField, notSupported, printed, required } from '@megaplane/machinery/fielderrors';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
+import { managerErrors, MANAGER_BYTES_MAX, UNPRINTABLE } from '@megaplane/machinery/field-manager';
 import { failed, invalid, success, type Result } from '@megaplane/machinery/status';
 import { mediaTypeOf } from './body.ts';
 import type { Call } from './call.ts';
 import { headerText } from './header-text.ts';
-
-const MANAGER_LENGTH_MAX = 128;
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 export interface WriteOptions {
   readonly dryRun: boolean;
@@ -35,17 +26,7 @@ export function readWriteOptions(call: Call, kind: string): Result<WriteOptions>
   }
   const errors: FieldError[] = [...dryRunErrors(query.all('dryRun'))];
   const manager = query.text('fieldManager');
-  if (manager.length > MANAGER_LENGTH_MAX) {
-    errors.push(tooLong('fieldManager', MANAGER_LENGTH_MAX));
-  }
-  for (const [index, letter] of Array.from(manager).entries()) {
-    if (UNPRINTABLE.test(letter)) {
-      const code = letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
-      const text = `invalid character U+${code} (at position ${index})`;
-      errors.push(invalidValue('fieldManager', manager, text));
-      break;
-    }
-  }
+  errors.push(...managerErrors(manager, 'fieldManager'));
   const validation = query.text('fieldValidation');
   if (validation !== '' && !['Ignore', 'Warn', 'Strict'].includes(validation)) {
     errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));
@@ -91,13 +72,13 @@ function agentName(call: Call): string {
 /** The program's name before its version, without what cannot be printed, as far as it fits. */
 export function managerOfAgent(userAgent: string): string {
   const name = userAgent.split('/')[0] ?? '';
-  if (name.length <= MANAGER_LENGTH_MAX && /^[ -~]*$/.test(name)) return name;
+  if (name.length <= MANAGER_BYTES_MAX && /^[ -~]*$/.test(name)) return name;
   let text = '';
   let size = 0;
   for (const letter of headerText(name)) {
     if (UNPRINTABLE.test(letter)) continue;
     size += Buffer.byteLength(letter);
-    if (size > MANAGER_LENGTH_MAX) break;
+    if (size > MANAGER_BYTES_MAX) break;
     text += letter;
   }
   return text;

@@ -80,6 +80,11 @@ function finish(
 ): Result<Normal> {
   const apiVersion = stringAt(object, 'apiVersion');
   const kind = stringAt(object, 'kind');
+  if (object['apiVersion'] === null) {
+    const why = '.apiVersion accessor error: <nil> is of the type <nil>, expected string';
+    const head = `${kind} in version "" cannot be handled as a ${expected.kind}`;
+    return failed(badRequest(`${head}: ${why}`));
+  }
   if (apiVersion !== expected.apiVersion) {
     // upstream has no schema for what the kind has not, so that nothing of it is known
     const { versions, group } = custom.kind.facts;

@@ -205,3 +205,44 @@ test('what is nested too deeply is refused, however it comes', () => {
   assert.equal(told(patched), '400 the object is nested too deeply');
   assert.equal(ask('GET', `${path}/g`).status, 200);
 });
+
+test('an apiVersion that is null, and owners of fields of embedded objects, are refused', () => {
+  const { ask, widget, ...rig } = started();
+  const head = '400 Widget in version "" cannot be handled as a Widget';
+  const why = '.apiVersion accessor error: <nil> is of the type <nil>, expected string';
+  assert.equal(told(ask('POST', WIDGETS, { ...widget, apiVersion: null })), `${head}: ${why}`);
+  const pod = {
+    'x-kubernetes-embedded-resource': true,
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
+  const schema = {
+    openAPIV3Schema: { type: 'object', properties: { pod: { type: 'object', ...pod } } },
+  };
+  define(
+    { ask, ...rig },
+    definitionOf('crates', [versionOf('v1', { schema })], { scope: 'Cluster' }),
+  );
+  const held = (entry: object): string => {
+    const metadata = { managedFields: [entry] };
+    const made = ask('POST', `${GADGETS}/crates`, {
+      ...{ apiVersion: 'example.com/v1', kind: 'Crate', metadata: { name: 'c' } },
+      pod: { apiVersion: 'v1', kind: 'Pod', metadata },
+    });
+    return told(made).replace(/^.*managedFields\[0\]\./, '');
+  };
+  assert.equal(held({}), 'operation: Invalid value: "": must be `Apply` or `Update`');
+  const owner = { operation: 'Update' };
+  assert.equal(
+    held({ ...owner, fieldsType: 'x' }),
+    'fieldsType: Invalid value: "x": must be `FieldsV1`',
+  );
+  assert.equal(
+    held({ ...owner, manager: 'ä\u0007' }),
+    'manager: Invalid value: "ä\\a": invalid character U+0007 (at position 2)',
+  );
+  assert.equal(
+    held({ ...owner, subresource: 'x'.repeat(257) }),
+    'subresource: Too long: may not be more than 256 bytes',
+  );
+  assert.equal(held(owner), '201 ');
+});

@@ -50,14 +50,14 @@ export function parseCel(source: string, canBind: boolean): Parsed {
     const message =
       'expression code point size exceeds limit: ' +
       `size: ${source.length}, limit ${SOURCE_RUNES_MAX}`;
-    return { ok: false, issues: [{ at: 0, message }] };
+    return { ok: false, issues: [{ at: -1, message }] };
   }
   const parser = new Parser(source, canBind);
   const expr = parser.parse();
   if (expr === null || parser.issues.length > 0) return { ok: false, issues: parser.issues };
   if (isTooDeep(expr)) {
     const message = `expression recursion limit exceeded: ${TREE_DEPTH_MAX}`;
-    return { ok: false, issues: [{ at: 0, message }] };
+    return { ok: false, issues: [{ at: -1, message }] };
   }
   return { ok: true, expr };
 }
@@ -133,6 +133,12 @@ class Parser {
     return HALT;
   }
 
+  /** What is wrong with the whole, not with a place in it. */
+  #exceed(message: string): Halt {
+    if (this.issues.length < ISSUES_MAX) this.issues.push({ at: -1, message });
+    return HALT;
+  }
+
   #unexpected(expecting: string): Halt {
     const token = this.#peek();
     const text = token.kind === 'end' ? '<EOF>' : token.text;
@@ -204,7 +210,7 @@ class Parser {
 
   #expr(): Expr | Halt {
     if (++this.#depth > DEPTH_MAX) {
-      return this.#refuse(this.#peek(), `expression recursion limit exceeded: ${DEPTH_MAX}`);
+      return this.#exceed(`expression recursion limit exceeded: ${DEPTH_MAX}`);
     }
     const condition = this.#logic('||', '_||_', () =>
       this.#logic('&&', '_&&_', () => this.#relation()),
@@ -247,13 +253,13 @@ class Parser {
       if (right instanceof Halt) return right;
       const name = mark.text === 'in' ? '@in' : `_${mark.text}_`;
       left = call(mark.at, name, [left, right]);
-      if (++length > CHAIN_MAX) return this.#tooLong(mark);
+      if (++length > CHAIN_MAX) return this.#tooLong();
     }
     return left;
   }
 
-  #tooLong(mark: Token): Halt {
-    return this.#refuse(mark, `expression recursion limit exceeded: ${CHAIN_MAX}`);
+  #tooLong(): Halt {
+    return this.#exceed('max recursion depth exceeded');
   }
 
   #sum(): Expr | Halt {
@@ -264,7 +270,7 @@ class Parser {
       const right = this.#product();
       if (right instanceof Halt) return right;
       left = call(mark.at, `_${mark.text}_`, [left, right]);
-      if (++length > CHAIN_MAX) return this.#tooLong(mark);
+      if (++length > CHAIN_MAX) return this.#tooLong();
     }
     return left;
   }
@@ -278,7 +284,7 @@ class Parser {
       const right = this.#unary();
       if (right instanceof Halt) return right;
       left = call(mark.at, `_${mark.text}_`, [left, right]);
-      if (++length > CHAIN_MAX) return this.#tooLong(mark);
+      if (++length > CHAIN_MAX) return this.#tooLong();
     }
     return left;
   }
@@ -308,7 +314,7 @@ class Parser {
   #member(): Expr | Halt {
     let left = this.#primary();
     for (let length = 0; !(left instanceof Halt); length++) {
-      if (length > CHAIN_MAX) return this.#tooLong(this.#peek());
+      if (length > CHAIN_MAX) return this.#tooLong();
       const mark = this.#peek();
       if (this.#accept('.') !== null) left = this.#select(left, mark.at);
       else if (this.#accept('[') !== null) left = this.#index_(left, mark.at);

@@ -94,6 +94,7 @@ export type Expr =
 
 /** One thing that is wrong with an expression. */
 export interface Issue {
+  /** Offset in the source; -1 where the expression as a whole is at fault. */
   readonly at: number;
   readonly message: string;
 }
@@ -113,6 +114,7 @@ export function issueText(source: string, issues: readonly Issue[]): string {
     .map(({ at, message }) => {
       // cel-go has no place in a source without anything
       if (source === '') return `ERROR: <input>:1:0: ${message}`;
+      if (at < 0) return `ERROR: <input>:-1:0: ${message}`;
       const before = source.slice(0, at);
       const start = before.lastIndexOf('\n') + 1;
       const end = source.indexOf('\n', at);

@@ -2,9 +2,10 @@
  * Objects within objects (`x-kubernetes-embedded-resource`): they have an apiVersion and a kind,
  * and their metadata is that of every object, so what does not belong there goes.
  */
-import { invalidValue, printed, required, type FieldError } from '../fielderrors.ts';
+import { managerErrors } from '../field-manager.ts';
+import { invalidValue, printed, required, tooLong, type FieldError } from '../fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
-import { stringAt } from '../json.ts';
+import { listAt, stringAt } from '../json.ts';
 import { dns1035LabelErrors } from '../names.ts';
 import { refit } from '../request-body.ts';
 import { findType, type Type } from '../schema.ts';
@@ -203,7 +204,29 @@ function checkMeta(value: JsonValue, path: string, found: FieldError[]): void {
     stringAt(read.object, 'name') === '' ? { ...read.object, name: 'fakename' } : read.object;
   const errors: FieldError[] = [];
   checkMetadata(errors, named, isNamespaced, SEGMENT_NAME, false);
+  checkManagedFields(listAt(read.object, 'managedFields'), errors);
   for (const error of errors) {
     found.push({ ...error, field: error.field.replace(/^metadata/, at) });
+  }
+}
+
+const SUBRESOURCE_BYTES_MAX = 256;
+
+/** Who owns fields of an embedded object says so by itself, and nobody puts it right. */
+function checkManagedFields(entries: readonly JsonValue[], found: FieldError[]): void {
+  for (const [index, entry] of entries.entries()) {
+    const at = item('metadata.managedFields', index);
+    const text = (name: string): string => stringAt(entry, name);
+    if (!['Apply', 'Update'].includes(text('operation'))) {
+      const detail = 'must be `Apply` or `Update`';
+      found.push(invalidValue(child(at, 'operation'), text('operation'), detail));
+    }
+    if (!['', 'FieldsV1'].includes(text('fieldsType'))) {
+      found.push(invalidValue(child(at, 'fieldsType'), text('fieldsType'), 'must be `FieldsV1`'));
+    }
+    found.push(...managerErrors(text('manager'), child(at, 'manager')));
+    if (Buffer.byteLength(text('subresource')) > SUBRESOURCE_BYTES_MAX) {
+      found.push(tooLong(child(at, 'subresource'), SUBRESOURCE_BYTES_MAX));
+    }
   }
 }
