@@ -1,7 +1,8 @@
 /** Admission policies and their bindings, with the expressions in them. */
 import { admissionEnvironment } from './cel/admission-environment.ts';
 import type { Environment } from './cel/checker.ts';
-import { compileCel, failureText } from './cel/program.ts';
+import { expressionFault } from './cel/expression-fault.ts';
+import { compileCel } from './cel/program.ts';
 import { DYN, typeText, type CelType } from './cel/typing.ts';
 import {
   duplicate,
@@ -52,7 +53,7 @@ function checkExpression(
   }
   const compiled = compileCel(environment, source);
   if (!compiled.ok) {
-    found.push(invalidValue(path, source, failureText(compiled)));
+    found.push(expressionFault(path, source, compiled));
     return DYN;
   }
   const { type } = compiled.program;

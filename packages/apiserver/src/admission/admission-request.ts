@@ -1,6 +1,5 @@
 /** A write as webhooks and expressions are told of it. */
 import { authorizerValue, type Ask } from '@megaplane/machinery/cel/authorizer-library';
-import { NAMESPACE_TYPE, REQUEST_TYPE } from '@megaplane/machinery/cel/admission-environment';
 import { fromJson } from '@megaplane/machinery/cel/json-values';
 import type { CelValue } from '@megaplane/machinery/cel/values';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
@@ -175,7 +174,7 @@ export function bindingsOf(
   return {
     object: jsonValue(shownObjectOf(write, target, phase)),
     oldObject: jsonValue(shownAs(previous, write, target)),
-    request: fromJson(request, REQUEST_TYPE),
+    request: fromJson(request),
     namespaceObject: isNamespaced ? namespaceValue(readNamespace(world, namespace)) : null,
     authorizer: authorizerValue(ask),
     'authorizer.requestResource': authorizerValue(ask, about),
@@ -186,11 +185,26 @@ function jsonValue(object: JsonObject | null): CelValue {
   return object === null ? null : fromJson(object);
 }
 
+/** What expressions see of the metadata of a namespace. */
+const NAMESPACE_METADATA: readonly string[] = [
+  ...['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'generation'],
+  ...['creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'],
+  ...['labels', 'annotations', 'finalizers'],
+];
+
 function namespaceValue(namespace: JsonObject | null): CelValue {
   if (namespace === null) return null;
-  const metadata = objectAt(namespace, 'metadata') ?? {};
-  const shown = { ...namespace, metadata: { ...metadata, UID: metadata['uid'] } };
-  return fromJson(shown, NAMESPACE_TYPE);
+  const own = objectAt(namespace, 'metadata') ?? {};
+  const metadata: JsonObject = {};
+  for (const field of NAMESPACE_METADATA) {
+    const value = own[field];
+    if (value !== undefined) metadata[field] = value;
+  }
+  return fromJson({
+    metadata,
+    spec: objectAt(namespace, 'spec') ?? {},
+    status: objectAt(namespace, 'status') ?? {},
+  });
 }
 
 /** Answers `authorizer.check` by the server's own authorizers. */

@@ -37,7 +37,7 @@ const RESOURCE = objectOf('kubernetes.GroupVersionResource', {
 });
 
 /** `request`: the AdmissionReview's request without the objects. */
-export const REQUEST_TYPE: CelType = objectOf('kubernetes.AdmissionRequest', {
+const REQUEST_TYPE: CelType = objectOf('kubernetes.AdmissionRequest', {
   kind: KIND,
   resource: RESOURCE,
   subResource: STRING,
@@ -58,7 +58,7 @@ export const REQUEST_TYPE: CelType = objectOf('kubernetes.AdmissionRequest', {
 });
 
 /** `namespaceObject`: the namespace of the request. */
-export const NAMESPACE_TYPE: CelType = objectOf('kubernetes.Namespace', {
+const NAMESPACE_TYPE: CelType = objectOf('kubernetes.Namespace', {
   metadata: objectOf('kubernetes.NamespaceMetadata', {
     name: STRING,
     generateName: STRING,

@@ -72,11 +72,6 @@ export function check(expr: Expr, environment: Environment): CheckOutcome {
 /** What an issue was found in: anything goes with it, so that it is told once. */
 const WRONG: CelType = { kind: 'dyn', name: '!error!', params: [] };
 
-/** Names of types can stand for each other anywhere but in one list or map. */
-function isTypesApart(left: CelType, right: CelType): boolean {
-  return left.kind === 'type' && right.kind === 'type' && typeText(left) !== typeText(right);
-}
-
 class Checker {
   readonly issues: Issue[] = [];
   readonly #environment: Environment;
@@ -142,7 +137,7 @@ class Checker {
         let item: CelType | null = null;
         for (const [index, one] of expr.items.entries()) {
           const own = this.#unwrapped(one, expr.optional.includes(index));
-          item = this.#joined(item, own, one.at);
+          item = this.#joined(item, own);
         }
         return listOf(item ?? this.#param());
       }
@@ -150,9 +145,9 @@ class Checker {
         let key: CelType | null = null;
         let value: CelType | null = null;
         for (const entry of expr.entries) {
-          key = this.#joined(key, this.typeOf(entry.key), entry.key.at);
+          key = this.#joined(key, this.typeOf(entry.key));
           const own = this.#unwrapped(entry.value, entry.isOptional);
-          value = this.#joined(value, own, entry.value.at);
+          value = this.#joined(value, own);
         }
         return mapOf(key ?? this.#param(), value ?? this.#param());
       }
@@ -180,12 +175,8 @@ class Checker {
     return listOf(DYN);
   }
 
-  #joined(left: CelType | null, right: CelType, at: number): CelType {
-    if (left === null) return right;
-    const both = isTypesApart(left, right) ? null : join(left, right, this.#known);
-    if (both !== null) return both;
-    if (!this.#environment.isHomogeneous) return DYN;
-    return this.#issue(at, `expected type '${this.#text(left)}' but found '${this.#text(right)}'`);
+  #joined(left: CelType | null, right: CelType): CelType {
+    return left === null ? right : (join(left, right, this.#known) ?? DYN);
   }
 
   /** The type of a variable, or of a type's name; notes what the name stands for. */

@@ -156,11 +156,14 @@ function isSame(found: CelValue, wanted: CelValue): boolean {
   return isEqual(found, wanted) && typeNameOf(found) === typeNameOf(wanted);
 }
 
+/** The suite wants an error; cel-go, and so kube-apiserver, finds no member and gives none. */
+const DIFFERENT: ReadonlySet<string> = new Set(['map_present_key_invalid_field']);
+
 test('expressions of the conformance suite have the values that it lists', () => {
   const failures: string[] = [];
   let passed = 0;
   for (const { path, own } of casesOf(suite as unknown as Suite, '')) {
-    if (isForeign(own)) continue;
+    if (isForeign(own) || DIFFERENT.has(own.name)) continue;
     const typed = own.typedResult?.['result'] as Json | undefined;
     const json = own.value ?? typed;
     if (json === undefined && own.evalError === undefined && own.typedResult !== undefined)

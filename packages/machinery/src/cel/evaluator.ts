@@ -4,6 +4,7 @@
  */
 import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './functions.ts';
+import { hasMembers, NO_OVERLOAD, noMember, noOverload, notIterable } from './no-overload.ts';
 import { compilePattern } from './regex-library.ts';
 import { callCostOf, LIST_COST, MAP_COST, STRUCT_COST, type CallCost } from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
@@ -16,7 +17,6 @@ import {
   isBinding,
   lazy,
   logical,
-  NO_OVERLOAD,
   OVER_BUDGET,
   UNSET,
   type Frame,
@@ -29,6 +29,7 @@ import {
   CelList,
   CelMap,
   CelObject,
+  Duration,
   EntryMap,
   Optional,
   TypeValue,
@@ -223,7 +224,7 @@ class Compiler {
     if (value === undefined) return undefined;
     const overloads = this.#environment.functions.get(name) ?? [];
     const fitting = overloads.find(({ params: [param] }) => isOfType(value, param ?? DYN));
-    const result = fitting === undefined ? NO_OVERLOAD : fitting.apply(value);
+    const result = fitting === undefined ? noOverload(name, [value]) : fitting.apply(value);
     if (result instanceof CelError) this.failure ??= result.message;
     return result;
   }
@@ -238,6 +239,8 @@ class Compiler {
   /** True where a value cannot be of another type than the checker says. */
   #isExact(expr: Expr): boolean {
     const kind = this.#checked.types.get(expr)?.kind;
+    // times that upstream declares for a namespace are texts in what it gives
+    if (kind === 'timestamp' && expr.kind === 'selection') return false;
     return kind !== undefined && kind !== 'dyn' && kind !== 'param' && kind !== 'object';
   }
 
@@ -326,7 +329,7 @@ class Compiler {
       const over = range(frame);
       if (over instanceof CelError) return over;
       const keys = over instanceof CelMap ? over.keys() : null;
-      if (keys === null && !(over instanceof CelList)) return notIterable(over);
+      if (keys === null && !(over instanceof CelList)) return notIterable(over, second >= 0);
       const { slots } = frame;
       slots[accumulator] = init(frame);
       const length = keys === null && over instanceof CelList ? over.length : (keys?.length ?? 0);
@@ -434,12 +437,12 @@ function isLenient({ id }: Overload): boolean {
 /** null passes the checker where times, spans and opaque values are taken, and no call. */
 const NULL_PASSES: ReadonlySet<string> = new Set(['timestamp', 'duration', 'opaque']);
 
-function guarded({ params, apply }: Overload): Overload['apply'] {
+function guarded({ name, params, apply }: Overload): Overload['apply'] {
   const taken = params.map(({ kind }) => NULL_PASSES.has(kind));
   if (!taken.includes(true)) return apply;
   return (...values) =>
     values.some((value, at) => value === null && taken[at] === true)
-      ? NO_OVERLOAD
+      ? noOverload(name, values)
       : apply(...values);
 }
 
@@ -486,6 +489,15 @@ function valuesOf(args: readonly Step[], frame: Frame): CelValue[] | CelError {
   return values;
 }
 
+/** What a call gives that no overload takes. */
+function unfitting(name: string, values: readonly CelValue[]): CelValue {
+  const [value = null, key = null] = values;
+  if (name === '_[_]') return noMember(value, key);
+  if (name === '_[?_]') return value instanceof CelList ? noMember(value, key) : NOTHING;
+  if (name === '-_' && value instanceof Duration) return new Duration(-value.nanos);
+  return noOverload(name, values);
+}
+
 /** Chooses the overload by the values, where the types were not known before. */
 function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
   const [first] = overloads;
@@ -493,6 +505,7 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
   // where several are possible upstream knows the function alone when it counts
   const cost =
     first === undefined ? null : callCostOf(overloads.length > 1 ? { ...first, id: '' } : first);
+  const unfit = (values: readonly CelValue[]): CelValue => unfitting(first?.name ?? '', values);
   return (frame) => {
     const values = valuesOf(args, frame);
     if (values instanceof CelError) return values;
@@ -500,31 +513,14 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
     const fitting = overloads.find(({ params }) =>
       params.every((param, at) => isOfType(values[at] ?? null, param)),
     );
-    const result = failed ?? (fitting === undefined ? NO_OVERLOAD : fitting.apply(...values));
+    const result = failed ?? (fitting === undefined ? unfit(values) : fitting.apply(...values));
     frame.cost += cost === null ? 1 : cost(values, result);
     return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };
 }
 
-/** What cel-go's types of values are called. */
-const GO_TYPES: Readonly<Record<string, string>> = {
-  bool: 'Bool',
-  bytes: 'Bytes',
-  double: 'Double',
-  int: 'Int',
-  null_type: 'Null',
-  string: 'String',
-  uint: 'Uint',
-};
-
-function notIterable(value: CelValue): CelValue {
-  const name = GO_TYPES[typeNameOf(value)];
-  if (name === undefined) return NO_OVERLOAD;
-  return new CelError(`got 'types.${name}', expected iterable type`);
-}
-
 function isPresent(value: CelValue, field: string): CelValue {
-  if (!(value instanceof CelMap || value instanceof CelObject)) return NO_OVERLOAD;
+  if (!hasMembers(value)) return value instanceof CelList ? noMember(value, field) : false;
   const member = value instanceof CelMap ? value.get(field) : value.field(field);
   return member instanceof CelError ? member : member !== undefined;
 }
@@ -533,9 +529,8 @@ function selectField(value: CelValue, field: string): CelValue {
   let member: CelValue | undefined;
   if (value instanceof CelObject) member = value.field(field) ?? value.zero?.(field);
   else if (value instanceof CelMap) member = value.get(field);
-  else if (value !== null) return NO_OVERLOAD;
   // null is a value; what is not there is none
-  return member === undefined ? new CelError(`no such key: ${field}`) : member;
+  return member ?? (member === undefined ? noMember(value, field) : member);
 }
 
 function selectOptional(value: CelValue, field: string): CelValue {
@@ -544,7 +539,8 @@ function selectOptional(value: CelValue, field: string): CelValue {
   if (inner === undefined || inner === null) return NOTHING;
   if (inner instanceof CelObject) return optional(inner.field(field));
   if (inner instanceof CelMap) return optional(inner.get(field));
-  return inner instanceof CelError ? inner : NO_OVERLOAD;
+  if (inner instanceof CelError) return inner;
+  return inner instanceof CelList ? noMember(inner, field) : NOTHING;
 }
 
 const NOTHING = new Optional(undefined);

@@ -54,6 +54,22 @@ export function tableOf(libraries: readonly Library[]): FunctionTable {
 }
 
 /** Whether a value can be an argument of this type; looks at no member of lists and maps. */
+/** The first item, or entry, tells for all of them. */
+function isListOf(list: CelList, { params: [item] }: CelType): boolean {
+  return list.length === 0 || item === undefined || isOfType(list.at(0), item);
+}
+
+function isMapOf(map: CelMap, { params: [key, member] }: CelType): boolean {
+  if (map.size === 0 || key === undefined || member === undefined) return true;
+  if (isAnything(key) && isAnything(member)) return true;
+  const [first = null] = map.keys();
+  return isOfType(first, key) && isOfType(map.get(first) ?? null, member);
+}
+
+function isAnything({ kind }: CelType): boolean {
+  return kind === 'dyn' || kind === 'param';
+}
+
 export function isOfType(value: CelValue, type: CelType): boolean {
   const kind: string = type.kind;
   switch (kind) {
@@ -61,9 +77,9 @@ export function isOfType(value: CelValue, type: CelType): boolean {
     case 'param':
       return !(value instanceof CelError);
     case 'list':
-      return value instanceof CelList;
+      return value instanceof CelList && isListOf(value, type);
     case 'map':
-      return value instanceof CelMap;
+      return value instanceof CelMap && isMapOf(value, type);
     case 'object':
       return value instanceof CelObject || value === null;
     case 'opaque':

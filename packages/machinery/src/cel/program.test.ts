@@ -238,15 +238,17 @@ test('members of lists that an expression makes have a size', () => {
 });
 
 test('no call takes null for a time, a span or a value of Kubernetes', () => {
-  for (const source of [
-    'null.getFullYear() == 1',
-    "null < timestamp('2026-01-02T03:04:05Z')",
-    "(b ? null : quantity('1')).isInteger()",
-    "(b ? null : url('http://a')).getHost() == ''",
-    "(b ? null : duration('1s')).getSeconds() == 1",
-  ]) {
+  const faults: Readonly<Record<string, string>> = {
+    'null.getFullYear() == 1': ': getFullYear(null_type)',
+    "null < timestamp('2026-01-02T03:04:05Z')": ': _<_',
+    "(b ? null : quantity('1')).isInteger()": ': isInteger(null_type)',
+    "(b ? null : url('http://a')).getHost() == ''": ': getHost(null_type)',
+    "(b ? null : duration('1s')).getSeconds() == 1": ': getSeconds(null_type)',
+  };
+  for (const [source, fault] of Object.entries(faults)) {
     const value = evaluate(source, { b: true });
-    assert(value instanceof CelError && value.message === 'no such overload', source);
+    assert(value instanceof CelError, source);
+    assert.equal(value.message, `no such overload${fault}`, source);
   }
   // but null is what a call may give
   assert.equal(evaluate('dyn(object.x) == null', { object: fromJson({ x: null }) }), true);
@@ -434,4 +436,56 @@ test('addresses and versions are refused as Go refuses them', () => {
     '1.2.3+': 'Build meta data is empty',
   };
   for (const [text, fault] of Object.entries(versions)) assert.equal(versionFault(text), fault);
+});
+
+test('what is no map has no members, and what no overload takes is named as in cel-go', () => {
+  const faults: Readonly<Record<string, string>> = {
+    'dyn(1).a': 'no such key: a',
+    'dyn(1)[0]': 'no such key: 0',
+    'has(dyn(1).a.b)': 'no such key: a',
+    'dyn([1]).a': "unsupported index type 'string' in list",
+    'size(dyn(1))': 'no such overload: size',
+    'dyn(true) + dyn(1)': 'no such overload: _+_',
+    "dyn(1) + dyn('a')": 'no such overload',
+    "dyn(1).startsWith('a')": 'no such overload',
+    'dyn(1).getHours()': 'no such overload: getHours(int)',
+    "dyn(1).split('a')": 'no such overload: split(int, string)',
+    'dyn([true]).sum()': 'no such overload: sum(list)',
+    "quantity('1') == dyn(1)": 'no such overload',
+    'dyn(1).all(x, true)': "got 'types.Int', expected iterable type",
+    'dyn(1).all(i, x, true)': 'unsupported comprehension range type: types.Int',
+    "'abc'.substring(5)": 'index out of range: 5',
+  };
+  for (const [source, fault] of Object.entries(faults)) {
+    const value = evaluate(source, {});
+    assert(value instanceof CelError, source);
+    assert.equal(value.message, fault, source);
+  }
+  const values: Readonly<Record<string, boolean>> = {
+    'has(dyn(null).a)': false,
+    'has(dyn(1).a)': false,
+    'dyn(1).?a.hasValue()': false,
+    "dyn('a')[?'b'].hasValue()": false,
+    "quantity('1') != dyn(1)": true,
+    "-dyn(duration('1h')) == duration('-1h')": true,
+  };
+  for (const [source, wanted] of Object.entries(values)) {
+    assert.equal(evaluate(source, {}), wanted, source);
+  }
+});
+
+test('members of a list or a map that is written down are of one type, anything is another', () => {
+  const faults: Readonly<Record<string, string>> = {
+    '[1, dyn(1)]': "expected type 'int' but found 'dyn'",
+    '[[1], [dyn(1)]]': "expected type 'list(int)' but found 'list(dyn)'",
+    "{'a': 1, 'b': dyn(1)}": "expected type 'int' but found 'dyn'",
+    '[?optional.of(1), dyn(1)]': "expected type 'int' but found 'dyn'",
+  };
+  for (const [source, fault] of Object.entries(faults)) {
+    const compiled = compileCel(anything, source);
+    assert(!compiled.ok && compiled.message.includes(fault), source);
+  }
+  for (const source of ["'%s %s'.format([1, dyn(1)])", '[dyn(1), dyn(2)]', '[1, 2]']) {
+    assert(compileCel(anything, source).ok, source);
+  }
 });

@@ -10,6 +10,7 @@ import { estimateCost } from './cost-estimate.ts';
 import type { CostRange } from './cost-range.ts';
 import { compileTree } from './evaluator.ts';
 import { OVER_BUDGET, type Bindings, type Frame, type Step } from './steps.ts';
+import { literalTypeIssues } from './literal-types.ts';
 import { formatIssue } from './format-check.ts';
 import { FORMAT_LIBRARY, PATCH_LIBRARY } from './format-library.ts';
 import { tableOf, type FunctionTable, type Library } from './functions.ts';
@@ -200,6 +201,7 @@ function compile(environment: Environment, source: string): Compiled {
   const outcome = check(parsed.expr, environment);
   if (!outcome.ok) return { ok: false, kind: 'type', message: issueText(source, outcome.issues) };
   const issues = literalIssues(parsed.expr, outcome.checked);
+  if (environment.isHomogeneous) issues.push(...literalTypeIssues(parsed.expr, outcome.checked));
   if (issues.length > 0) return { ok: false, kind: 'type', message: issueText(source, issues) };
   const { type, checked } = outcome;
   const { step, failure } = compileTree(parsed.expr, checked, environment);

@@ -217,9 +217,9 @@ function isIn(item: CelValue, list: CelList): boolean {
   return false;
 }
 
-function unequal(left: CelValue, right: CelValue): boolean | CelError {
-  const verdict = equality(left, right);
-  return typeof verdict === 'boolean' ? !verdict : verdict;
+/** What cannot be compared is not equal. */
+function unequal(left: CelValue, right: CelValue): boolean {
+  return equality(left, right) !== true;
 }
 
 const OPERATORS: Library = {

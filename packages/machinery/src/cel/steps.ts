@@ -1,4 +1,5 @@
 /** What the steps of an expression are, and those that evaluate their operands by need. */
+import { NO_OVERLOAD } from './no-overload.ts';
 import type { Expr, Fold } from './syntax.ts';
 import {
   CelError,
@@ -25,7 +26,6 @@ export type Step = (frame: Frame) => CelValue;
 export const OVER_BUDGET: CelError = new CelError(
   'operation cancelled: actual cost limit exceeded',
 );
-export const NO_OVERLOAD: CelError = new CelError('no such overload');
 
 /** Types of members that a set can be made of. */
 const PRIMITIVES: ReadonlySet<string> = new Set('bool double int string uint'.split(' '));

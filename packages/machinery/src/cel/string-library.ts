@@ -53,7 +53,8 @@ function lastIndexOf(text: string, part: string, from?: bigint): CelValue {
 function substring(text: string, from: bigint, to?: bigint): CelValue {
   const runes = Array.from(text);
   const end = to ?? BigInt(runes.length);
-  if (from > end) return new CelError(`invalid substring range. start: ${from}, end: ${end}`);
+  if (to !== undefined && from > end)
+    return new CelError(`invalid substring range. start: ${from}, end: ${end}`);
   if (from < 0n || from > runes.length) return new CelError(`index out of range: ${from}`);
   if (end < 0n || end > runes.length) return new CelError(`index out of range: ${end}`);
   return runes.slice(Number(from), Number(end)).join('');

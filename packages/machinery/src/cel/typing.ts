@@ -218,6 +218,7 @@ export function isAssignable(formal: CelType, actual: CelType, known: Substituti
   const left = resolve(formal, known);
   const right = resolve(actual, known);
   if (left === right) return true;
+  if (formal.kind === 'param' && left.kind !== 'param') return widen(formal, left, right, known);
   if (left.kind === 'param') {
     if (right.kind === 'param' && left.name === right.name) return true;
     if (occurs(left.name, right, known)) return false;
@@ -237,6 +238,14 @@ export function isAssignable(formal: CelType, actual: CelType, known: Substituti
   if ((left.kind === 'object' || left.kind === 'opaque') && left.name !== right.name) return false;
   if (left.params.length !== right.params.length) return false;
   return left.params.every((one, index) => isAssignable(one, right.params[index] ?? DYN, known));
+}
+
+/** What a parameter is known to be may turn out to be anything. */
+function widen({ name }: CelType, left: CelType, right: CelType, known: Substitution): boolean {
+  if (!isAssignable(left, right, known)) return false;
+  const wider = mostGeneral(left, right, known);
+  if (wider !== left && !occurs(name, wider, known)) known.set(name, wider);
+  return true;
 }
 
 /** The type of a value that is one or the other; dyn where they have nothing in common. */

@@ -236,6 +236,9 @@ export function isEqual(left: CelValue, right: CelValue): boolean {
   return equality(left, right) === true;
 }
 
+/** Types of libraries compare with their own kind alone. */
+const INCOMPARABLE: CelError = new CelError('no such overload');
+
 /** The same; data within that is not of its declared type makes an error. */
 export function equality(left: CelValue, right: CelValue): boolean | CelError {
   if (typeof left === 'string' || left === null || typeof left === 'boolean') {
@@ -258,7 +261,9 @@ export function equality(left: CelValue, right: CelValue): boolean | CelError {
     return equality(left.value, right.value);
   }
   if (left instanceof Opaque) {
-    return right instanceof Opaque && left.typeName === right.typeName && left.equals(right);
+    if (right === null) return false;
+    const isSame = right instanceof Opaque && left.typeName === right.typeName;
+    return isSame ? left.equals(right) : INCOMPARABLE;
   }
   return compare(left, right) === 0;
 }
@@ -273,7 +278,8 @@ function equalLists(left: CelList, right: CelList): boolean | CelError {
   if (left.listType === 'map') return equalKeyed(left, right);
   for (let i = 0; i < left.length; i++) {
     const verdict = equality(left.at(i), right.at(i));
-    if (verdict !== true) return verdict;
+    // upstream looks for what is not equal, which this is not
+    if (verdict !== true && verdict !== INCOMPARABLE) return verdict;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 /** What claims of devices ask for: requests, constraints, configuration. */
-import { compileCel, failureText } from '../cel/program.ts';
+import { expressionFault } from '../cel/expression-fault.ts';
+import { compileCel } from '../cel/program.ts';
 import { DEVICE_ENVIRONMENT, SELECTOR_COST_MAX } from '../cel/device-environment.ts';
 import { forbiddenField, invalidValue, notSupported, required, tooLong } from '../fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
@@ -121,7 +122,7 @@ function checkExpression(found: Findings, path: string, source: string): void {
   }
   const compiled = compileCel(DEVICE_ENVIRONMENT, source);
   if (!compiled.ok) {
-    found.push(invalidValue(path, source, failureText(compiled)));
+    found.push(expressionFault(path, source, compiled));
     return;
   }
   const { type } = compiled.program;
