@@ -14,6 +14,7 @@ const ROOT = join(import.meta.dirname, '..');
 const TEST_FILES = [
   'packages/*/src/**/*.test.ts',
   'packages/*/test/**/*.test.ts',
+  'bench/**/*.test.ts',
   'tools/*.test.ts',
 ];
 
