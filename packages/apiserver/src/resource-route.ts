@@ -45,7 +45,9 @@ import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
 import {
   findForms,
+  findJudge,
   findSubresource,
+  type Judge,
   type ShownForms,
   type SubresourceContext,
 } from './subresource.ts';
@@ -299,7 +301,8 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     if (virtual === undefined) call.fail(generic('MethodNotAllowed'));
     else {
       const object = trackedReview({ ...context, isDryRun }, body.object);
-      admitted({ ...context, isDryRun, options: options.value, body: object }, virtual);
+      const full = { ...context, isDryRun, options: options.value, body: object };
+      admitted(full, virtual, { judge: findJudge(served.resource.storage.name) });
     }
     return;
   }
@@ -506,8 +509,10 @@ function runSubresource(
     return;
   }
   const own = placed(body.object, call.info.namespace);
-  const forms = findForms(handlerPath(context.served, kind));
-  admitted({ ...full, body: forms?.decoded(own) ?? own }, run, forms);
+  const path = handlerPath(context.served, kind);
+  const forms = findForms(path);
+  const shown = { ...full, body: forms?.decoded(own) ?? own };
+  admitted(shown, run, { forms, judge: findJudge(path) });
 }
 
 /** What is made under an object is in its namespace, whether it says so or not. */
@@ -520,7 +525,7 @@ function placed(object: JsonObject, namespace: string): JsonObject {
 function admitted(
   context: SubresourceContext,
   run: (context: SubresourceContext) => void,
-  forms?: ShownForms,
+  { forms, judge }: { readonly forms?: ShownForms | undefined; readonly judge?: Judge | undefined },
 ): void {
   const { call, admission, body } = context;
   const { subresource } = call.info;
@@ -536,7 +541,8 @@ function admitted(
     else call.fail(refusal);
   };
   admission.mutate(write, (refusal) => {
-    if (refusal !== null) then(refusal);
+    const fault = refusal ?? judge?.(context) ?? null;
+    if (fault !== null) then(fault);
     else if (forms === undefined) admission.validate(write, then);
     else admission.validate({ ...write, object: forms.completed(body, context) }, then);
   });

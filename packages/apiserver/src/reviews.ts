@@ -1,7 +1,7 @@
 /** Virtual kinds that answer a question and are not stored: who am I, what may I or another do. */
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { badRequest, invalid } from '@megaplane/machinery/status';
+import { badRequest, invalid, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 import type { Listed } from './access/rules-review.ts';
 import { checkNamespace } from './object-meta.ts';
@@ -9,7 +9,7 @@ import { textsOf } from './access/jwt.ts';
 import { DENIED, whenDecided, type Attributes } from './authorization.ts';
 import { identityOf, type Identity } from './identity.ts';
 import { sendMade } from './representation.ts';
-import { defineSubresource, type SubresourceContext } from './subresource.ts';
+import { defineJudge, defineSubresource, type SubresourceContext } from './subresource.ts';
 import { reviewFaults, type ReviewKind } from './review-validation.ts';
 
 const AUTHORIZATION = 'authorization.k8s.io';
@@ -21,36 +21,38 @@ export function defineReviews(): void {
     const metadata = { creationTimestamp: timestamp(call.nowMs) };
     sendMade(call, 201, { ...body, metadata, status: { userInfo: userInfo(call.identity) } });
   });
-  defineSubresource(`selfsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
-    if (isWellFormed(context, 'self')) answer(context, context.call.identity);
+  defineAccessReview('selfsubjectaccessreviews', 'self', ({ call }) => call.identity);
+  defineAccessReview('subjectaccessreviews', 'cluster', ({ body }) => subjectOf(body));
+  defineAccessReview('localsubjectaccessreviews', 'local', ({ body }) => subjectOf(body));
+  const rules = `selfsubjectrulesreviews.${AUTHORIZATION}`;
+  defineJudge(rules, ({ body }) => {
+    const isPlaced = stringAt(body, 'spec', 'namespace') !== '';
+    return isPlaced ? null : badRequest('no namespace on request');
   });
-  defineSubresource(`subjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
-    if (isWellFormed(context, 'cluster')) answer(context, subjectOf(context.body));
-  });
-  defineSubresource(`localsubjectaccessreviews.${AUTHORIZATION}`, 'create', (context) => {
-    if (isWellFormed(context, 'local')) answer(context, subjectOf(context.body));
-  });
-  defineSubresource(`selfsubjectrulesreviews.${AUTHORIZATION}`, 'create', (context) => {
-    const { call, body, world } = context;
+  defineSubresource(rules, 'create', ({ call, body, world }) => {
     const namespace = stringAt(body, 'spec', 'namespace');
-    if (namespace === '') {
-      call.fail(badRequest('no namespace on request'));
-      return;
-    }
     const listed = world.services?.listRules(call.identity, namespace) ?? NOTHING_LISTED;
     sendMade(call, 201, { ...body, ...rulesReview(listed) });
   });
 }
 
-/** Refuses a review that says too little or too much; upstream names neither kind nor object. */
-function isWellFormed({ call, body }: SubresourceContext, kind: ReviewKind): boolean {
+function defineAccessReview(
+  resource: string,
+  kind: ReviewKind,
+  subject: (context: SubresourceContext) => Identity,
+): void {
+  const path = `${resource}.${AUTHORIZATION}`;
+  defineJudge(path, (context) => faultOf(context, kind));
+  defineSubresource(path, 'create', (context) => answer(context, subject(context)));
+}
+
+/** Of a review that says too little or too much; upstream names neither kind nor object. */
+function faultOf({ call, body }: SubresourceContext, kind: ReviewKind): Status | null {
   const { namespace } = call.info;
   const mismatch = kind === 'local' ? checkNamespace(body, namespace) : null;
+  if (mismatch !== null) return mismatch;
   const faults = reviewFaults(body, kind, namespace);
-  if (mismatch !== null) call.fail(mismatch);
-  else if (faults.length > 0) call.fail(invalid({ group: AUTHORIZATION, name: '' }, '', faults));
-  else return true;
-  return false;
+  return faults.length === 0 ? null : invalid({ group: AUTHORIZATION, name: '' }, '', faults);
 }
 
 function userInfo({ user, uid, groups, extra }: Identity): JsonObject {

@@ -14,7 +14,12 @@ import { timestamp } from './deletion.ts';
 import { readStoredObject } from './admission/stored-object.ts';
 import { checkNamespace } from './object-meta.ts';
 import { sendMade } from './representation.ts';
-import { defineForms, defineSubresource, type SubresourceContext } from './subresource.ts';
+import {
+  defineForms,
+  defineJudge,
+  defineSubresource,
+  type SubresourceContext,
+} from './subresource.ts';
 import { isUnknown } from './authentication.ts';
 import { partScope } from './managed/field-scope.ts';
 import { ownersOfPart } from './managed/tracking.ts';
@@ -50,7 +55,12 @@ export function defineTokens(): void {
       return { ...body, metadata: { ...objectAt(body, 'metadata'), ...added } };
     },
   });
-  defineSubresource('tokenreviews.authentication.k8s.io', 'create', reviewToken);
+  const reviews = 'tokenreviews.authentication.k8s.io';
+  defineJudge(reviews, ({ body }) => {
+    const isAsked = stringAt(body, 'spec', 'token') !== '';
+    return isAsked ? null : badRequest('token is required for TokenReview in authentication');
+  });
+  defineSubresource(reviews, 'create', reviewToken);
 }
 
 /** Times that a token is looked at anew while others are asked about it. */
@@ -58,10 +68,6 @@ const ATTEMPTS_MAX = 3;
 
 function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MAX): void {
   const { call, body, world } = context;
-  if (stringAt(body, 'spec', 'token') === '') {
-    call.fail(badRequest('token is required for TokenReview in authentication'));
-    return;
-  }
   const asked = textsOf(valueAt(body, 'spec', 'audiences'));
   const found = world.services?.reviewToken(stringAt(body, 'spec', 'token'), asked) ?? null;
   if (isUnknown(found) && attempts > 0) {

@@ -3,6 +3,7 @@
  * is registered under what it serves and the verb.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { Status } from '@megaplane/machinery/status';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
 
@@ -13,6 +14,20 @@ export interface SubresourceContext extends WriteContext {
 }
 
 export type SubresourceHandler = (context: SubresourceContext) => void;
+
+/** Why what is created is wrong in itself: told before those are asked who only look. */
+export type Judge = (context: SubresourceContext) => Status | null;
+
+const judges = new Map<string, Judge>();
+
+/** Registers who judges what is created at a path. */
+export function defineJudge(path: string, judge: Judge): void {
+  judges.set(path, judge);
+}
+
+export function findJudge(path: string): Judge | undefined {
+  return judges.get(path);
+}
 
 /** What admission is shown of something that is made under an object and not stored. */
 export interface ShownForms {

@@ -135,6 +135,21 @@ test('access reviews are admitted as creations, with owners of their fields', ()
   assert.match(told(refused), /^400 admission webhook "w.hooks.example" denied/);
 });
 
+test('reviews that are wrong in themselves are refused before webhooks are asked', () => {
+  const resources = ['subjectaccessreviews', 'selfsubjectrulesreviews', 'tokenreviews'];
+  const { model, hook } = connected({ operations: ['CREATE'], resources });
+  const rules = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
+  const tokens = '/apis/authentication.k8s.io/v1/tokenreviews';
+  for (const [path, words] of [
+    [REVIEWS, /^422 .*at least one of user or group must be specified/],
+    [rules, /^400 no namespace on request$/],
+    [tokens, /^400 token is required for TokenReview in authentication$/],
+  ] as const) {
+    assert.match(told(model.ask('POST', path, { spec: {} })), words);
+  }
+  assert.equal(hook.calls.length, 0);
+});
+
 test('evictions of the older version are taken', () => {
   const server = connected({ operations: ['CREATE'], resources: ['pods/eviction'] });
   const body = { apiVersion: 'policy/v1beta1', kind: 'Eviction', metadata: { name: 'p' } };
