@@ -89,13 +89,37 @@ export async function shoot(
   );
 }
 
+/** A server that was started, of one process or several. */
+export interface Started {
+  readonly pids: readonly number[];
+  /** A file that clients get to it with. */
+  readonly kubeconfig: string;
+  readonly readyMs: number;
+  stop(): Promise<void>;
+}
+
+/** Processor seconds of several processes, to the microsecond. */
+export function cpuSecondsOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + harness.cpuSecondsExact(pid), 0);
+}
+
+/** Resident memory of several processes in MiB. */
+export function rssMibOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + harness.rssMib(pid), 0);
+}
+
 /** What `work`, which does `count` things, costs the server. */
-export async function rateOf(pid: number, count: number, work: () => Promise<void>): Promise<Rate> {
+export async function rateOf(
+  pids: readonly number[],
+  count: number,
+  work: () => Promise<void>,
+): Promise<Rate> {
+  const ticks = () => pids.reduce((sum, pid) => sum + harness.cpuSeconds(pid), 0);
   const startMs = performance.now();
-  const startCpu = harness.cpuSeconds(pid);
+  const startCpu = ticks();
   await work();
   const seconds = (performance.now() - startMs) / 1000;
-  const cpu = Math.max(0.01, harness.cpuSeconds(pid) - startCpu);
+  const cpu = Math.max(0.01, ticks() - startCpu);
   return { perSecond: count / seconds, perCpuSecond: count / cpu };
 }
 

@@ -43,7 +43,7 @@ async function creates(many: readonly Client[], pid: number, group: string): Pro
   const shotOf = (index: number): load.Shot => {
     return { method: 'POST', path, type: TYPE, body: bodies[index] ?? null };
   };
-  return load.rateOf(pid, OBJECTS, () => load.shoot(many, OBJECTS, shotOf));
+  return load.rateOf([pid], OBJECTS, () => load.shoot(many, OBJECTS, shotOf));
 }
 
 async function run(): Promise<readonly [declared: load.Rate, open: load.Rate]> {
