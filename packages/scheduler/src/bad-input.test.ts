@@ -13,12 +13,16 @@ class Bench {
     this.core.nodeSeen(node as NodeObject, 0);
   }
 
-  /** The node of a new pod, or why it has none. */
-  place(spec: object, metadata: object = {}): string {
+  see(spec: object, metadata: object): void {
     const id = this.#rows++;
     const pod = { metadata: { name: `p${id}`, namespace: 'a', ...metadata }, spec };
     const bytes = Buffer.from(JSON.stringify(pod));
     assert(this.core.podSeen(id, true, bytes, 0, bytes.length, 0));
+  }
+
+  /** The node of a new pod, or why it has none. */
+  place(spec: object, metadata: object = {}): string {
+    this.see(spec, metadata);
     const attempt = this.core.attempt(0);
     assert(attempt !== null);
     assert.equal(this.core.placement.metrics.mismatched, 0);
@@ -152,4 +156,40 @@ test('keys that every object of the language has are keys of labels like others'
     };
     assert.match(placed({ affinity: { nodeAffinity } }), /match Pod's node affinity/);
   }
+});
+
+test('pods with thousands of terms about others hold nobody up', () => {
+  const bench = new Bench();
+  const count = 2000;
+  for (let index = 0; index < 40; index++) {
+    const labels = { 'kubernetes.io/hostname': `n${index}`, zone: `z${index % 3}` };
+    bench.node(
+      `n${index}`,
+      { cpu: '64', pods: '500' },
+      { metadata: { name: `n${index}`, labels } },
+    );
+  }
+  // All but the last node run pods of sorts that are not wanted near.
+  for (let index = 0; index < count; index++) {
+    const labels = { app: `a${index}` };
+    bench.see({ ...asking({}), nodeName: `n${index % 39}` }, { labels });
+  }
+  const each = <T>(make: (labelSelector: object) => T): T[] =>
+    Array.from({ length: count }, (_, index) => make({ matchLabels: { app: `a${index}` } }));
+  const topologyKey = 'kubernetes.io/hostname';
+  const podAntiAffinity = {
+    requiredDuringSchedulingIgnoredDuringExecution: each((labelSelector) => ({
+      labelSelector,
+      topologyKey,
+    })),
+  };
+  const alone = { ...asking({}), affinity: { podAntiAffinity } };
+  assert.equal(bench.place(alone, { labels: { app: 'alone' } }), 'n39');
+  const near = {
+    preferredDuringSchedulingIgnoredDuringExecution: each((labelSelector) => ({
+      weight: 1,
+      podAffinityTerm: { labelSelector, topologyKey: 'zone' },
+    })),
+  };
+  assert.match(bench.place({ ...asking({}), affinity: { podAffinity: near } }), /^n\d+$/);
 });

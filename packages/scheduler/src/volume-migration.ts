@@ -48,6 +48,12 @@ export function migrationOf(csiNode: KubeObject | undefined, isAssumed: boolean)
   return (plugin) => DRIVERS[plugin] !== undefined && plugins.has(plugin);
 }
 
+/** The same for nodes of the same migration. */
+export function migrationKey(csiNode: KubeObject | undefined): string {
+  if (csiNode === undefined) return '';
+  return `on ${csiNode.metadata.annotations?.[MIGRATED_ANNOTATION] ?? ''}`;
+}
+
 /** Whether a volume of a pod is of storage that was once built in. */
 export function isBuiltIn(sources: VolumeSources): boolean {
   return builtInOf(sources, {}) !== null;

@@ -47,6 +47,8 @@ export interface WeightedCount extends DomainCount {
 
 /** Counters by node that one decision may depend on. */
 export const HOSTS_MAX = 6;
+/** Terms and rules that one pod may have counted: more cost more than a look at all nodes. */
+const COUNTS_MAX = 256;
 
 export class Constraints {
   /** Topology keys other than the host name. */
@@ -142,6 +144,11 @@ export function constraintsOf(
   sources: ConstraintSources,
 ): Constraints {
   const made = new Constraints();
+  // Counters that nobody will ask are not made.
+  if (ownCounts(pod) > COUNTS_MAX) {
+    made.slow = 'many terms';
+    return made;
+  }
   addSpread(made, pod, profile, sources);
   if (isNameBound && made.hard.length + made.soft.length > 0) {
     made.slow = SPREADS_OVER_CHOSEN;
@@ -149,6 +156,12 @@ export function constraintsOf(
   addAffinity(made, pod, profile, sources);
   if (made.hosts.length > HOSTS_MAX) made.slow = 'many terms by host name';
   return made;
+}
+
+function ownCounts(pod: PodInfo): number {
+  const required = pod.requiredAffinity.length + pod.requiredAntiAffinity.length;
+  const preferred = pod.preferredAffinity.length + pod.preferredAntiAffinity.length;
+  return required + preferred + (pod.pod.spec.topologySpreadConstraints ?? []).length;
 }
 
 function isOn(profile: Profile, name: string): { readonly filters: boolean; scores: boolean } {
@@ -240,19 +253,33 @@ function addAffinity(
       made.affinity.push(count(counters.counterOf(termsRule(together)), topologyKey));
     }
     made.isFirstAllowed = allMatch(together, pod);
-    made.anti.push(...own(pod.requiredAntiAffinity).map(countTerm));
+    for (const term of own(pod.requiredAntiAffinity)) {
+      if (made.hosts.length > HOSTS_MAX) return;
+      made.anti.push(countTerm(term));
+    }
   }
   const weigh = (counted: DomainCount, weight: number): void => {
     if (weight !== 0) made.preferred.push({ ...counted, weight });
   };
   if (isScored) {
-    for (const term of own(pod.preferredAffinity)) weigh(countTerm(term), term.weight);
-    for (const term of own(pod.preferredAntiAffinity)) weigh(countTerm(term), -term.weight);
+    const weighed = [
+      ...own(pod.preferredAffinity).map((term) => [term, term.weight] as const),
+      ...own(pod.preferredAntiAffinity).map((term) => [term, -term.weight] as const),
+    ];
+    for (const [term, weight] of weighed) {
+      if (made.hosts.length > HOSTS_MAX) return;
+      weigh(countTerm(term), weight);
+    }
   }
   for (const { kind, term, counter } of book.selecting(
     pod,
     objects.namespaceLabels(pod.namespace),
   )) {
+    if (made.hosts.length > HOSTS_MAX) return;
+    if (made.existingAnti.length + made.preferred.length > COUNTS_MAX) {
+      made.slow = 'many terms';
+      return;
+    }
     if (kind === 'antiAffinity') {
       if (filters) made.existingAnti.push(count(counter, term.topologyKey));
     } else if (isScored) {

@@ -64,6 +64,12 @@ interface RuledCounter extends PodCounter {
   readonly rule: CounterRule;
 }
 
+/** Who counts pods of a sort, among the first `asked` counters. */
+interface Matching {
+  counters: readonly RuledCounter[];
+  asked: number;
+}
+
 /** Placed pods that hold a port that one of these pods wants; 0.0.0.0 stands for all addresses. */
 export function portsRule(wanted: readonly HostPort[]): CounterRule {
   const text = wanted.map(({ ip, protocol, port }) => `${ip} ${protocol} ${port}`);
@@ -92,8 +98,10 @@ export class PodCounters {
   readonly #pods: PodTable;
   readonly #nodes: NodeTable;
   readonly #counters = new Map<string, RuledCounter>();
+  /** The same, as they came: those that are new have not been asked about all sorts of pods. */
+  #inOrder: RuledCounter[] = [];
   /** By namespace and labels: the counters that count such pods. */
-  readonly #matching = new Map<number, readonly RuledCounter[]>();
+  readonly #matching = new Map<number, Matching>();
   /** By number of a label set: placed pods that have it. */
   readonly #placed = new Uint32Column();
   #epochs = 0;
@@ -120,7 +128,7 @@ export class PodCounters {
     if (this.#counters.size >= COUNTERS_MAX) this.#giveUpOldest();
     const made: RuledCounter = Object.assign(this.createPlain(), { rule });
     this.#counters.set(rule.key, made);
-    this.#matching.clear();
+    this.#inOrder.push(made);
     if (this.#isAnyPlaced(rule)) this.#countPlaced(made);
     return this.use(made);
   }
@@ -191,12 +199,18 @@ export class PodCounters {
     const key =
       (this.#pods.namespace.get(id) * 2 ** 17 + podClass) * 2 ** 20 + this.#pods.labels.get(id);
     let matching = this.#matching.get(key);
-    if (matching === undefined) {
-      const pod = this.#podAt(id);
-      matching = [...this.#counters.values()].filter(({ rule }) => rule.matches(pod));
-      this.#matching.set(key, matching.length === 0 ? NONE : matching);
+    if (matching === undefined) this.#matching.set(key, (matching = { counters: NONE, asked: 0 }));
+    if (matching.asked < this.#inOrder.length) this.#askMore(matching, this.#podAt(id));
+    return matching.counters;
+  }
+
+  #askMore(matching: Matching, pod: CountedPod): void {
+    const more: RuledCounter[] = [];
+    for (; matching.asked < this.#inOrder.length; matching.asked++) {
+      const counter = this.#inOrder[matching.asked];
+      if (counter?.rule.matches(pod) === true) more.push(counter);
     }
-    return matching;
+    if (more.length > 0) matching.counters = [...matching.counters, ...more];
   }
 
   #podAt(id: number): CountedPod {
@@ -234,6 +248,8 @@ export class PodCounters {
     }
     if (oldest === undefined) return;
     this.#counters.delete(oldest.rule.key);
+    this.#inOrder = [...this.#counters.values()];
+    this.#matching.clear();
     oldest.isLive = false;
     this.version++;
   }

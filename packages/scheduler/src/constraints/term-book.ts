@@ -88,11 +88,14 @@ export class TermBook {
     const name = this.#identities.namespaces.get(namespace);
     const info = new PodInfo({ ...template, metadata: { name: '', namespace: name } });
     const keys: string[] = [];
+    const said = new Map<string, number>();
     const add = (kind: TermKind, terms: readonly PodTerm[]): void => {
       for (const term of terms) {
         const text = `${kind} ${term.topologyKey} ${term.weight} ${termText(term)}`;
         // A pod may say the same thing twice, and then it counts twice.
-        const key = `${text} ${keys.filter((other) => other.startsWith(`${text} `)).length}`;
+        const times = said.get(text) ?? 0;
+        said.set(text, times + 1);
+        const key = `${text} ${times}`;
         keys.push(key);
         if (!this.#entries.has(key)) this.#insert(key, kind, term);
       }

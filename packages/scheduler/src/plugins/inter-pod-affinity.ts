@@ -5,6 +5,7 @@ import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Scorer } from '
 import { SCORE_MAX, SKIP, unresolvable, unschedulable, type Rejection } from '../plugin.ts';
 import type { Labels } from '../objects.ts';
 import type { Snapshot } from '../snapshot.ts';
+import { TermIndex } from '../term-index.ts';
 
 export interface InterPodAffinityArgs {
   readonly hardPodAffinityWeight?: number;
@@ -17,32 +18,37 @@ const EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-affini
 
 /** Pods by topology key and value, never an entry of zero. */
 class TopologyCounts {
-  readonly #counts: Map<string, number>;
-
-  constructor(counts: ReadonlyMap<string, number> = new Map()) {
-    this.#counts = new Map(counts);
-  }
+  readonly #byKey = new Map<string, Map<string, number>>();
 
   get isEmpty(): boolean {
-    return this.#counts.size === 0;
+    return this.#byKey.size === 0;
   }
 
   at(node: NodeInfo, topologyKey: string): number {
     const value = node.labels[topologyKey];
-    return value === undefined ? 0 : (this.#counts.get(`${topologyKey}\0${value}`) ?? 0);
+    return value === undefined ? 0 : (this.#byKey.get(topologyKey)?.get(value) ?? 0);
+  }
+
+  /** Whether anything is counted in any domain of a node. */
+  isAnyAt(node: NodeInfo): boolean {
+    for (const key of this.#byKey.keys()) if (this.at(node, key) > 0) return true;
+    return false;
   }
 
   add(node: NodeInfo, topologyKey: string, amount: number, keepsZero = false): void {
     const value = node.labels[topologyKey];
     if (value === undefined) return;
-    const key = `${topologyKey}\0${value}`;
-    const sum = (this.#counts.get(key) ?? 0) + amount;
-    if (sum === 0 && !keepsZero) this.#counts.delete(key);
-    else this.#counts.set(key, sum);
+    let byValue = this.#byKey.get(topologyKey);
+    if (byValue === undefined) this.#byKey.set(topologyKey, (byValue = new Map()));
+    const sum = (byValue.get(value) ?? 0) + amount;
+    if (sum !== 0 || keepsZero) byValue.set(value, sum);
+    else if (byValue.delete(value) && byValue.size === 0) this.#byKey.delete(topologyKey);
   }
 
   clone(): TopologyCounts {
-    return new TopologyCounts(this.#counts);
+    const copy = new TopologyCounts();
+    for (const [key, byValue] of this.#byKey) copy.#byKey.set(key, new Map(byValue));
+    return copy;
   }
 }
 
@@ -87,52 +93,56 @@ export function unrolled(
   });
 }
 
+/** What a pod asks for: its own terms, made ready for a look at all pods that run. */
+interface Asked {
+  readonly pod: PodInfo;
+  readonly namespaceLabels: Labels | undefined;
+  readonly affinity: readonly PodTerm[];
+  readonly anti: readonly PodTerm[];
+  readonly affinityKeys: ReadonlySet<string>;
+  readonly antiIndex: TermIndex;
+}
+
 class AffinityFilter implements Filter {
-  readonly #pod: PodInfo;
-  readonly #namespaceLabels: Labels | undefined;
-  readonly #affinityTerms: readonly PodTerm[];
-  readonly #antiTerms: readonly PodTerm[];
+  readonly #asked: Asked;
   readonly #affinity: TopologyCounts;
   readonly #anti: TopologyCounts;
   readonly #existingAnti: TopologyCounts;
 
   constructor(
-    pod: PodInfo,
-    namespaceLabels: Labels | undefined,
-    terms: readonly [readonly PodTerm[], readonly PodTerm[]],
-    counts: readonly [TopologyCounts, TopologyCounts, TopologyCounts],
+    asked: Asked,
+    affinity = new TopologyCounts(),
+    anti = new TopologyCounts(),
+    existingAnti = new TopologyCounts(),
   ) {
-    this.#pod = pod;
-    this.#namespaceLabels = namespaceLabels;
-    [this.#affinityTerms, this.#antiTerms] = terms;
-    [this.#affinity, this.#anti, this.#existingAnti] = counts;
+    this.#asked = asked;
+    this.#affinity = affinity;
+    this.#anti = anti;
+    this.#existingAnti = existingAnti;
   }
 
   /** Nothing to look at: no terms of the pod, and none of running pods that reject it. */
   get isIdle(): boolean {
-    const terms = this.#affinityTerms.length + this.#antiTerms.length;
-    return terms === 0 && this.#existingAnti.isEmpty;
+    const { affinity, anti } = this.#asked;
+    return affinity.length + anti.length === 0 && this.#existingAnti.isEmpty;
   }
 
   filter(node: NodeInfo): Rejection | null {
     if (!this.#hasAffinity(node)) return NO_AFFINITY;
-    for (const { topologyKey } of this.#antiTerms) {
-      if (this.#anti.at(node, topologyKey) > 0) return ANTI_AFFINITY;
-    }
-    for (const topologyKey of Object.keys(node.labels)) {
-      if (this.#existingAnti.at(node, topologyKey) > 0) return EXISTING;
-    }
-    return null;
+    // Terms of one key are counted together: any of them is reason enough.
+    if (this.#anti.isAnyAt(node)) return ANTI_AFFINITY;
+    return this.#existingAnti.isAnyAt(node) ? EXISTING : null;
   }
 
   #hasAffinity(node: NodeInfo): boolean {
+    const { pod, affinity, affinityKeys } = this.#asked;
     let isMet = true;
-    for (const { topologyKey } of this.#affinityTerms) {
+    for (const topologyKey of affinityKeys) {
       if (node.labels[topologyKey] === undefined) return false;
       if (this.#affinity.at(node, topologyKey) <= 0) isMet = false;
     }
     // The first pod of a group that wants to be together may go anywhere.
-    return isMet || (this.#affinity.isEmpty && allMatch(this.#affinityTerms, this.#pod));
+    return isMet || (this.#affinity.isEmpty && allMatch(affinity, pod));
   }
 
   addPod(pod: PodInfo, node: NodeInfo): void {
@@ -143,28 +153,23 @@ class AffinityFilter implements Filter {
     this.count(pod, node, -1);
   }
 
-  count(pod: PodInfo, node: NodeInfo, delta: 1 | -1): void {
-    for (const term of pod.requiredAntiAffinity) {
-      if (!termMatches(term, this.#pod, this.#namespaceLabels)) continue;
+  count(existing: PodInfo, node: NodeInfo, delta: 1 | -1): void {
+    const { pod, namespaceLabels, affinity, antiIndex } = this.#asked;
+    for (const term of existing.requiredAntiAffinity) {
+      if (!termMatches(term, pod, namespaceLabels)) continue;
       this.#existingAnti.add(node, term.topologyKey, delta);
     }
-    if (allMatch(this.#affinityTerms, pod)) {
-      for (const { topologyKey } of this.#affinityTerms) {
-        this.#affinity.add(node, topologyKey, delta);
-      }
+    if (allMatch(affinity, existing)) {
+      for (const { topologyKey } of affinity) this.#affinity.add(node, topologyKey, delta);
     }
-    for (const term of this.#antiTerms) {
-      if (termMatches(term, pod, undefined)) this.#anti.add(node, term.topologyKey, delta);
-    }
+    antiIndex.forEachSelecting(existing, ({ topologyKey }) =>
+      this.#anti.add(node, topologyKey, delta),
+    );
   }
 
   clone(): AffinityFilter {
-    return new AffinityFilter(
-      this.#pod,
-      this.#namespaceLabels,
-      [this.#affinityTerms, this.#antiTerms],
-      [this.#affinity.clone(), this.#anti.clone(), this.#existingAnti.clone()],
-    );
+    const counts = [this.#affinity.clone(), this.#anti.clone(), this.#existingAnti.clone()];
+    return new AffinityFilter(this.#asked, ...counts);
   }
 }
 
@@ -205,15 +210,14 @@ export class InterPodAffinity implements Plugin {
   }
 
   preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
-    const filter = new AffinityFilter(
-      pod,
-      snapshot.namespaceLabels(pod.namespace),
-      [
-        unrolled(pod.requiredAffinity, snapshot, this.keepsSelector),
-        unrolled(pod.requiredAntiAffinity, snapshot, this.keepsSelector),
-      ],
-      [new TopologyCounts(), new TopologyCounts(), new TopologyCounts()],
-    );
+    const affinity = unrolled(pod.requiredAffinity, snapshot, this.keepsSelector);
+    const anti = unrolled(pod.requiredAntiAffinity, snapshot, this.keepsSelector);
+    const filter = new AffinityFilter({
+      ...{ pod, affinity, anti },
+      namespaceLabels: snapshot.namespaceLabels(pod.namespace),
+      affinityKeys: new Set(affinity.map(({ topologyKey }) => topologyKey)),
+      antiIndex: new TermIndex(anti),
+    });
     for (const node of snapshot.nodes) {
       for (const existing of node.pods) filter.count(existing, node, 1);
     }
@@ -223,8 +227,10 @@ export class InterPodAffinity implements Plugin {
   preScore(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome {
     const hasTerms = pod.preferredAffinity.length + pod.preferredAntiAffinity.length > 0;
     if (this.ignoresExisting && !hasTerms) return SKIP;
-    const affinity = unrolled(pod.preferredAffinity, snapshot, this.keepsSelector);
-    const anti = unrolled(pod.preferredAntiAffinity, snapshot, this.keepsSelector);
+    const own = (terms: readonly PodTerm[]): TermIndex =>
+      new TermIndex(unrolled(terms, snapshot, this.keepsSelector));
+    const affinity = own(pod.preferredAffinity);
+    const anti = own(pod.preferredAntiAffinity);
     const labels = snapshot.namespaceLabels(pod.namespace);
     const counts = new TopologyCounts();
     const keys = new Set<string>();
@@ -234,12 +240,8 @@ export class InterPodAffinity implements Plugin {
     };
     for (const node of snapshot.nodes) {
       for (const existing of node.pods) {
-        for (const term of affinity) {
-          if (termMatches(term, existing, undefined)) add(term, node, term.weight);
-        }
-        for (const term of anti) {
-          if (termMatches(term, existing, undefined)) add(term, node, -term.weight);
-        }
+        affinity.forEachSelecting(existing, (term) => add(term, node, term.weight));
+        anti.forEachSelecting(existing, (term) => add(term, node, -term.weight));
         if (!existing.hasAffinityTerms) continue;
         this.#countExisting(existing, (term, amount) => {
           if (termMatches(term, pod, labels)) add(term, node, amount);

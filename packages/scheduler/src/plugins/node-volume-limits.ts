@@ -8,6 +8,7 @@ import {
   attachableOfSources,
   driverOfProvisioner,
   isBuiltIn,
+  migrationKey,
   migrationOf,
   type Attachable,
   type Migration,
@@ -152,27 +153,28 @@ export class NodeVolumeLimits implements Plugin {
     );
     if (!isCounted) return SKIP;
     const attachments = attachmentsOf(snapshot);
-    return filterEach((node) => this.#limit(pod, snapshot, attachments, node));
+    const wanted = new WantedVolumes(pod, snapshot);
+    return filterEach((node) => this.#limit(wanted, snapshot, attachments, node));
   }
 
   #limit(
-    pod: PodInfo,
+    pod: WantedVolumes,
     snapshot: Snapshot,
     attachments: Attachments,
     node: NodeInfo,
   ): Rejection | null {
     const csiNode: CsiNodeObject | undefined = snapshot.object('CSINode', node.name);
     const isMigrated = migrationOf(csiNode, this.#isMigrationAssumed);
-    const wanted = new Map<string, string>();
-    const wrong = collect(snapshot, pod, true, isMigrated, wanted);
+    const { wrong, volumes } = pod.under(migrationKey(csiNode), isMigrated);
     if (wrong !== null) return wrong;
     const limits = limitsOf(csiNode);
-    if (wanted.size === 0 || limits.size === 0) return null;
+    if (volumes.size === 0 || limits.size === 0) return null;
     const attached = new Map<string, string>();
     for (const existing of node.pods) {
       const fault = collect(snapshot, existing, false, isMigrated, attached);
       if (fault !== null) return fault;
     }
+    const wanted = new Map(volumes);
     for (const name of attached.keys()) wanted.delete(name);
     // A volume that is still attached without a pod counts, also when it is one that is wanted.
     collectAttached(snapshot, attachments.get(node.name) ?? [], attached);
@@ -182,5 +184,32 @@ export class NodeVolumeLimits implements Plugin {
       if (max !== undefined && (used.get(driver) ?? 0) + count > max) return EXCEEDED;
     }
     return null;
+  }
+}
+
+interface Wanted {
+  readonly wrong: Rejection | null;
+  readonly volumes: ReadonlyMap<string, string>;
+}
+
+/** The volumes of a pod: nodes differ in which of them are left to drivers, in two ways mostly. */
+class WantedVolumes {
+  readonly #pod: PodInfo;
+  readonly #snapshot: Snapshot;
+  readonly #byMigration = new Map<string, Wanted>();
+
+  constructor(pod: PodInfo, snapshot: Snapshot) {
+    this.#pod = pod;
+    this.#snapshot = snapshot;
+  }
+
+  under(key: string, isMigrated: Migration): Wanted {
+    let wanted = this.#byMigration.get(key);
+    if (wanted === undefined) {
+      const volumes = new Map<string, string>();
+      const wrong = collect(this.#snapshot, this.#pod, true, isMigrated, volumes);
+      this.#byMigration.set(key, (wanted = { wrong, volumes }));
+    }
+    return wanted;
   }
 }

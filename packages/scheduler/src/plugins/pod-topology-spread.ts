@@ -43,11 +43,16 @@ class SkewFilter implements Filter {
   readonly #pod: PodInfo;
   readonly #rules: readonly SpreadRule[];
   readonly #counts: readonly Map<string, number>[];
+  /** By rule, the smallest of its counts; undefined: to be found anew. */
+  readonly #leasts: (number | undefined)[] = [];
+  /** By rule, 1 if the pod counts itself. */
+  readonly #selves: readonly number[];
 
   constructor(pod: PodInfo, rules: readonly SpreadRule[], counts: readonly Map<string, number>[]) {
     this.#pod = pod;
     this.#rules = rules;
     this.#counts = counts;
+    this.#selves = rules.map(({ selector }) => (selects(selector, pod.labels) ? 1 : 0));
   }
 
   static over(pod: PodInfo, rules: readonly SpreadRule[], snapshot: Snapshot): SkewFilter {
@@ -68,16 +73,19 @@ class SkewFilter implements Filter {
     for (const [index, rule] of this.#rules.entries()) {
       const value = node.labels[rule.topologyKey];
       if (value === undefined) return UNLABELLED;
-      const counts = this.#counts[index] ?? new Map<string, number>();
-      let least = 0;
-      if (counts.size >= rule.minDomains) {
-        least = Infinity;
-        for (const count of counts.values()) least = Math.min(least, count);
-      }
-      const self = selects(rule.selector, this.#pod.labels) ? 1 : 0;
-      if ((counts.get(value) ?? 0) + self - least > rule.maxSkew) return SKEWED;
+      const pods = (this.#counts[index]?.get(value) ?? 0) + (this.#selves[index] ?? 0);
+      if (pods - this.#least(index, rule) > rule.maxSkew) return SKEWED;
     }
     return null;
+  }
+
+  #least(index: number, { minDomains }: SpreadRule): number {
+    let least = this.#leasts[index];
+    if (least !== undefined) return least;
+    const counts = this.#counts[index] ?? new Map<string, number>();
+    least = counts.size >= minDomains ? Infinity : 0;
+    for (const count of counts.values()) least = Math.min(least, count);
+    return (this.#leasts[index] = least);
   }
 
   addPod(pod: PodInfo, node: NodeInfo): void {
@@ -100,6 +108,7 @@ class SkewFilter implements Filter {
       const value = node.labels[rule.topologyKey] ?? '';
       const counts = this.#counts[index];
       counts?.set(value, (counts.get(value) ?? 0) + delta);
+      this.#leasts[index] = undefined;
     }
   }
 }
