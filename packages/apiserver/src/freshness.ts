@@ -35,7 +35,9 @@ export function whenFresh(world: World, call: Call, served: Served, answer: () =
     call.retry = () => refresh(knowsNames ? key : null);
   }
   const isReady = isCreation || storage.isLoaded !== false;
-  if (isReady && (isWrite || !asksForNewest(call))) {
+  // what is to be deleted of a collection is a list, and nothing would refuse one that is old
+  const isList = !isWrite || (call.exchange.method === 'DELETE' && name === '');
+  if (isReady && (!isList || !asksForNewest(call))) {
     answer();
     return;
   }

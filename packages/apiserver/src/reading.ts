@@ -65,8 +65,8 @@ export function sendCurrent(world: World, call: Call, served: Served, code: numb
 /** Upstream's name of the index of pods by node. */
 const NODE_INDEX = 'f:spec.nodeName';
 
-/** One list, decided: what is shown, of which revision, and how. */
-interface ListPlan {
+/** What is shown, of which revision, and how. */
+interface StreamPlan {
   readonly call: Call;
   readonly served: Served;
   readonly range: KeyRange;
@@ -75,12 +75,16 @@ interface ListPlan {
   readonly filter: Filter;
   /** Which of the rows are shown: the filter, or what has not changed. */
   readonly test: RowTest;
-  /** See `ListOptions`; 0 too where the answer could not tell that it was followed. */
-  readonly unchangedSince: number;
   readonly encoder: Encoder;
-  readonly options: ListOptions;
   /** The rows to look at. */
   readonly source: RowSource;
+}
+
+/** One list, decided. */
+interface ListPlan extends StreamPlan {
+  /** See `ListOptions`; 0 too where the answer could not tell that it was followed. */
+  readonly unchangedSince: number;
+  readonly options: ListOptions;
 }
 
 /** Answers LIST. */
@@ -144,8 +148,8 @@ function unchangedSinceOf(
 }
 
 /** What has not changed is the same at any later revision: the newest needs no history. */
-function readRevisionOf({ unchangedSince, revision }: ListPlan): number {
-  return unchangedSince > 0 ? 0 : revision;
+function readRevisionOf({ test, revision }: StreamPlan): number {
+  return test instanceof UnchangedSince ? 0 : revision;
 }
 
 /** Finds what a list or the beginning of a watch has to look at; see `WatchHub.whenIndexed`. */
@@ -229,7 +233,31 @@ function metaOf(world: World, plan: ListPlan): ListMeta {
   return { revision, continueToken: '', remaining: null, shard, unchanged };
 }
 
-function streamList(world: World, plan: ListPlan, range: KeyRange, meta: ListMeta): void {
+/** A list that somebody else went through, at the revision of its metadata. */
+export interface PastList {
+  readonly range: KeyRange;
+  readonly filter: Filter;
+  readonly meta: ListMeta;
+}
+
+/** Answers with a list of the past; the caller knows that its revision is still kept. */
+export function sendListAt(
+  world: World,
+  call: Call,
+  served: Served,
+  { range, filter, meta }: PastList,
+): void {
+  const encoder = encoderOf(call, served, true);
+  if (!encoder.ok) {
+    call.fail(encoder.status);
+    return;
+  }
+  const { revision } = meta;
+  const shown = { range, revision, filter, test: filter, source: world.storage };
+  streamList(world, { call, served, encoder: encoder.value, ...shown }, range, meta);
+}
+
+function streamList(world: World, plan: StreamPlan, range: KeyRange, meta: ListMeta): void {
   const { call, filter, encoder } = plan;
   const { exchange } = call;
   const body = new AnswerBody(call, encoder.contentType);

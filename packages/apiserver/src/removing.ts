@@ -1,42 +1,29 @@
-/** DELETE of one object and of a collection. */
+/** DELETE of one object. */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   conflict,
   deletedStatus,
-  expired,
   failed,
   httpCode,
   notFound,
   preconditionFailed,
   success,
-  tooLargeResourceVersion,
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
 import type { Admit, Admitted } from './admission/admission.ts';
-import { answerForm } from './answer-form.ts';
 import { behaviourOf, PLAIN_DELETION } from './behaviour.ts';
 import { keptForm } from './custom/custom-objects.ts';
 import { shownOptions } from './delete-options.ts';
-import { DeletedList } from './deleted-list.ts';
 import { decideDeletion, type DeleteOptions, type Deletion } from './deletion.ts';
 import { decodeRow } from './encoder.ts';
-import { continueAfter, startOfPage } from './continue-token.ts';
-import type { ListOptions } from './list-options.ts';
-import { shownObject } from './managed/tracking.ts';
-import { checkTransformShape } from './negotiation.ts';
-import { NOWHERE } from './place-check.ts';
-import { goTypeOf, selectOf } from './representation.ts';
-import { filterOf } from './selection.ts';
 import { keyOf } from './served.ts';
 import { emptyRow, type WriteOutcome } from './storage.ts';
 import { refusedWrite, sendWritten, type WriteContext } from './writing.ts';
 
 const DELETE_TRIES_MAX = 5;
-/** Objects of a collection that are removed before others get their turn. */
-const DELETIONS_PER_TURN = 100;
 
 const row = emptyRow();
 
@@ -49,13 +36,7 @@ interface Removed {
   readonly isPending: boolean;
 }
 
-/** A deletion and the object as it was found. */
-interface Removal extends Removed {
-  readonly before: JsonObject;
-}
-
 type RemoveDone = (result: Result<Removed>) => void;
-type RemovalDone = (result: Result<Removal>) => void;
 
 /** Answers DELETE of one object. */
 export function deleteObject(context: WriteContext, options: DeleteOptions): void {
@@ -83,7 +64,7 @@ export function deleteObject(context: WriteContext, options: DeleteOptions): voi
 }
 
 /** Some kinds leave their dependents where nothing is said of them, which not everybody expects. */
-function warnOfDefault({ call, served }: WriteContext, options: DeleteOptions): void {
+export function warnOfDefault({ call, served }: WriteContext, options: DeleteOptions): void {
   const warning = behaviourOf(served).deleteWarning ?? '';
   const isDefault = options.propagationPolicy === '' && options.orphanDependents === null;
   if (warning !== '' && isDefault) call.warn(warning);
@@ -101,12 +82,12 @@ export function removeObject(
   });
 }
 
-function removeOne(
+export function removeOne(
   context: WriteContext,
   namespace: string,
   name: string,
   options: DeleteOptions,
-  done: RemovalDone,
+  done: RemoveDone,
   attempt = 1,
 ): void {
   const { served, world } = context;
@@ -127,11 +108,8 @@ function removeOne(
       done(failed(refusal));
       return;
     }
-    const told: RemoveDone = (result) => {
-      done(result.ok ? success({ ...result.value, before: object }) : result);
-    };
     context.admission.pause(context, bytes, () => {
-      removeAdmitted(context, object, key, revision, options, told, retry);
+      removeAdmitted(context, object, key, revision, options, done, retry);
     });
   });
 }
@@ -299,134 +277,4 @@ function takeOne(
       else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
     }),
   );
-}
-
-/** Answers DELETE of a collection: a list of what was deleted, at the revision of the list. */
-export function deleteCollection(
-  context: WriteContext,
-  options: DeleteOptions,
-  list: ListOptions,
-): void {
-  const { call, served, world } = context;
-  const filter = filterOf(served, list);
-  if (!filter.ok) {
-    call.fail(filter.status);
-    return;
-  }
-  warnOfDefault(context, options);
-  const range = selectOf(served, call.info, filter.value, list.token !== null);
-  const start = startOfPage(range, list.token);
-  // upstream goes through its list in pages, which a revision then means exactly
-  const asked = filter.value.name === '' ? Math.max(0, list.token?.revision ?? list.revision) : 0;
-  const { appliedRevision } = world.storage;
-  if (asked > appliedRevision) {
-    call.fail(tooLargeResourceVersion(asked, appliedRevision, true));
-    return;
-  }
-  if (asked > 0 && asked < world.storage.oldestRevision(start, range.end)) {
-    call.fail(expired());
-    return;
-  }
-  const names: { namespace: string; name: string; key: string }[] = [];
-  let isCut = false;
-  const outcome = world.storage.page(start, range.end, asked, (one) => {
-    if (list.limit > 0 && names.length === list.limit) {
-      isCut = true;
-      return false;
-    }
-    if (!filter.value.matches(one)) return true;
-    const key = one.key.toString('latin1', one.keyStart + served.prefix.length, one.keyEnd);
-    const slash = served.resource.namespaced ? key.indexOf('/') : -1;
-    const namespace = slash < 0 ? '' : key.slice(0, slash);
-    names.push({ namespace, name: key.slice(slash + 1), key });
-    return true;
-  });
-  if (outcome === 'compacted') {
-    call.fail(expired());
-    return;
-  }
-  // upstream finds objects of all namespaces there, and none of them by its key
-  if (call.info.isNowhere === true && names.length > 0) {
-    call.fail(NOWHERE);
-    return;
-  }
-  const revision = asked || appliedRevision;
-  const metadata: JsonObject = { resourceVersion: String(revision) };
-  if (filter.value.shard !== null && served.custom === null) {
-    metadata['shardInfo'] = { selector: filter.value.shard.text };
-  }
-  // lists of custom resources always say where they go on
-  if (served.custom !== null) metadata['continue'] = '';
-  if (isCut) {
-    const lastKey = Buffer.from(served.prefix + (names.at(-1)?.key ?? ''), 'latin1');
-    metadata['continue'] = continueAfter(range, lastKey, revision);
-    if (filter.value.isUnselected) {
-      metadata['remainingItemCount'] = world.storage.count(start, range.end) - list.limit;
-    }
-  }
-  removeAll(context, options, names, metadata);
-}
-
-function removeAll(
-  context: WriteContext,
-  options: DeleteOptions,
-  names: readonly { readonly namespace: string; readonly name: string }[],
-  metadata: JsonObject,
-): void {
-  const { call, served, world } = context;
-  const { encoding, transform, pretty } = call.media;
-  const isText = encoding === 'json' && transform === 'none' && !pretty;
-  const texts = isText ? new DeletedList() : null;
-  const items: JsonObject[] = [];
-  let refusal: ReturnType<typeof conflict> | null = null;
-  const shape = checkTransformShape(call.media, true, goTypeOf(served, true));
-  const answer = (): void => {
-    if (refusal !== null) {
-      call.fail(refusal);
-      return;
-    }
-    if (!shape.ok) {
-      call.fail(shape.status);
-      return;
-    }
-    const { apiVersion, listKind } = served.resource;
-    const head = { kind: listKind, apiVersion, metadata };
-    if (texts !== null) {
-      texts.send(call, head);
-      return;
-    }
-    const list = { ...head, items };
-    const form = answerForm(call, served, list, true);
-    if (form.ok) call.sendObject(200, form.value);
-    else call.fail(form.status);
-  };
-  const removeFrom = (from: number): void => {
-    if (call.exchange.closed) return;
-    const to = Math.min(names.length, from + DELETIONS_PER_TURN);
-    let left = to - from;
-    const settle = (): void => {
-      if (to < names.length) world.edge.defer(() => removeFrom(to));
-      else if (from === 0) answer();
-      // in a later turn nobody holds the answer back for what it speaks of
-      else world.whenPublished(world.storage.appliedRevision, answer);
-    };
-    if (left === 0) settle();
-    for (const { namespace, name } of names.slice(from, to)) {
-      removeOne(context, namespace, name, options, (result) => {
-        if (result.ok) {
-          // upstream answers the list that it went through, not what became of its items
-          const shown = shownObject(result.value.before);
-          const { kind: _, apiVersion: __, ...rest } = shown;
-          const item = served.custom === null ? rest : shown;
-          if (texts === null) items.push(item);
-          else texts.add(item);
-        } else if (result.status.code !== 404) {
-          refusal ??= result.status;
-        }
-        left--;
-        if (left === 0) settle();
-      });
-    }
-  };
-  removeFrom(0);
 }

@@ -27,6 +27,7 @@ import {
   listComponentStatuses,
 } from './component-statuses.ts';
 import type { CustomVersion } from './custom/custom-kind.ts';
+import { deleteCollection } from './collection-removal.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
@@ -37,7 +38,7 @@ import { checkNamed, checkPlace } from './place-check.ts';
 import { isPassedOn } from './proxy/pod-routes.ts';
 import { isProxied } from './proxy/proxied-path.ts';
 import { getObject, listObjects } from './reading.ts';
-import { deleteCollection, deleteObject } from './removing.ts';
+import { deleteObject } from './removing.ts';
 import { isOfRouter } from './negotiation.ts';
 import type { RequestInfo } from './request-info.ts';
 import { negotiateCall } from './representation.ts';

@@ -318,6 +318,8 @@ test('a slow etcd makes requests slow, not wrong', async () => {
   assert.equal(patched.status, 200, patched.text);
   assert.equal((await slow.ask('GET', `${MAPS}/a`)).text, patched.text);
   assert.equal((await fast.ask('PUT', `${MAPS}/a`, JSON.parse(created.text))).status, 409);
+  assert.equal((await fast.ask('POST', MAPS, config('b'))).status, 201);
+  assert.match((await slow.ask('DELETE', MAPS)).text, /"name":"b"/);
   await Promise.all([fast.stop(), slow.stop(), proxy.close()]);
 });
 
