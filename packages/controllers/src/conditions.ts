@@ -33,6 +33,19 @@ export function withCondition(
 }
 
 /**
+ * What a strategic merge patch says of a list of conditions: these are changed in their places or
+ * come last. Without the order a patch puts what is new before all that is there.
+ */
+export function conditionsPatch(
+  before: readonly JsonValue[],
+  changed: readonly JsonObject[],
+): JsonObject {
+  const types = new Set([...before, ...changed].map((one) => stringAt(one, 'type')));
+  const order = [...types].map((type) => ({ type }));
+  return { '$setElementOrder/conditions': order, conditions: [...changed] };
+}
+
+/**
  * A merge patch that makes `before` into `after` where they differ: what is no longer there
  * becomes null. Undefined where they are equal.
  */

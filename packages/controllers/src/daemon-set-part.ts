@@ -9,10 +9,12 @@ import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { DaemonRows } from './daemon/daemon-rows.ts';
 import {
   daemonStatus,
+  GENERATION,
   planPlaces,
   planSurge,
   planUpdate,
   podTextOf,
+  templateNumber,
   updateLimits,
   type DaemonPlace,
   type DaemonPod,
@@ -187,10 +189,11 @@ export class DaemonSetPart {
     const lost: number[] = [];
     const minReadyMs = 1000 * numberAt(round.set, 'spec', 'minReadySeconds');
     const revision = rows.revisions.find(round.hash);
+    const generation = templateNumber(stringAt(round.set, 'metadata', 'annotations', GENERATION));
     let nextMs = Infinity;
     for (const row of this.#rowsOf(round.owner)) {
       const node = rows.targetOf(row);
-      const pod = this.#podOf(row, revision, round.nowMs, minReadyMs);
+      const pod = this.#podOf(row, round, minReadyMs, revision, generation);
       if (pod.isReady && !pod.isAvailable) {
         nextMs = Math.min(nextMs, this.#options.pods.pods.readyS.get(row) * 1000 + minReadyMs);
       }
@@ -203,7 +206,13 @@ export class DaemonSetPart {
     return { ...round, places: this.#placesOf(round.set, byNode), lost, nextMs };
   }
 
-  #podOf(row: number, revision: number, nowMs: number, minReadyMs: number): DaemonPod {
+  #podOf(
+    row: number,
+    { nowMs }: Pick<Round, 'nowMs'>,
+    minReadyMs: number,
+    revision: number,
+    generation: number,
+  ): DaemonPod {
     const { pods } = this.#options.pods;
     const flags = pods.flags.get(row);
     const isReady = (flags & REPLICA_READY) !== 0;
@@ -217,7 +226,10 @@ export class DaemonSetPart {
       isSucceeded: pods.phaseOf(row) === PHASE_SUCCEEDED,
       isReady,
       isAvailable: isReady && (minReadyMs === 0 || readyMs + minReadyMs <= nowMs),
-      isUpdated: revision >= 0 && this.#rows.revisions.idOf(row) === revision,
+      // by its number, too: pods that a set of another template left are as good as of this one
+      isUpdated:
+        (revision >= 0 && this.#rows.revisions.idOf(row) === revision) ||
+        (generation > 0 && this.#rows.generationOf(row) === generation),
     };
   }
 

@@ -3,6 +3,7 @@ import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/cli
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
+import { conditionsPatch } from './conditions.ts';
 import { leaseHash } from './lease-scan.ts';
 import {
   CONDITION_TYPES,
@@ -217,7 +218,10 @@ export class NodeWriter implements LifecycleEffects {
       method: 'PATCH',
       path: `/api/v1/nodes/${name}/status`,
       contentType: CONTENT.strategicPatch,
-      body: { metadata: { resourceVersion }, status: { conditions } },
+      body: {
+        metadata: { resourceVersion },
+        status: conditionsPatch([...before.values()], conditions),
+      },
     });
     if (!written.ok || stringAt(before.get('Ready'), 'status') !== 'True') return;
     const text = `Node ${name} status is now: NodeNotReady`;

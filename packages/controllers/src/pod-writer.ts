@@ -1,11 +1,13 @@
 /** Deletions of pods that the machines decide, with what has to be written before. */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { numberAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
+import { conditionsPatch, findCondition } from './conditions.ts';
 import { Lanes } from './lanes.ts';
 import type { CollectedPod } from './node-part-metrics.ts';
 
+const DISRUPTED = 'DisruptionTarget';
 const LANES = 64;
 const TRIES_MAX = 5;
 
@@ -65,9 +67,9 @@ export class PodWriter {
         why === 'orphaned'
           ? { reason: 'DeletionByPodGC', message: 'PodGC: node no longer exists' }
           : undefined;
-      if (condition !== undefined || !isEnded) {
-        const becomes = isEnded ? undefined : 'Failed';
-        const isMarked = await this.#mark(path, answer.object, condition, becomes);
+      // one that has ended is told nothing more: a Job would count it by that
+      if (!isEnded) {
+        const isMarked = await this.#mark(path, answer.object, condition, 'Failed');
         if (!isMarked) {
           this.#options.collected?.(namespace, why, false);
           return;
@@ -99,21 +101,25 @@ export class PodWriter {
     condition: JsonObject | undefined,
     phase: string | undefined,
   ): Promise<boolean> {
-    const status: JsonObject = {};
     const generation = numberAt(pod, 'metadata', 'generation');
-    if (phase !== undefined) status['phase'] = phase;
+    const observed = generation === 0 ? {} : { observedGeneration: generation };
+    let status: JsonObject = phase === undefined ? {} : { phase, ...observed };
     if (condition !== undefined) {
-      const lastTransitionTime = this.#options.now();
-      const observed = generation === 0 ? {} : { observedGeneration: generation };
-      status['conditions'] = [
-        { type: 'DisruptionTarget', status: 'True', lastTransitionTime, ...condition, ...observed },
-      ];
+      const before = listAt(pod, 'status', 'conditions');
+      const known = findCondition(before, DISRUPTED);
+      const isKept = stringAt(known, 'status') === 'True';
+      const lastTransitionTime = isKept
+        ? stringAt(known, 'lastTransitionTime')
+        : this.#options.now();
+      const made = { type: DISRUPTED, status: 'True', lastTransitionTime, ...condition };
+      status = { ...status, ...conditionsPatch(before, [{ ...made, ...observed }]) };
     }
     const written = await this.#options.client.request({
       method: 'PATCH',
       path: `${path}/status`,
       contentType: CONTENT.strategicPatch,
-      body: { status },
+      // not of another pod that has its name by now
+      body: { metadata: { uid: stringAt(pod, 'metadata', 'uid') }, status },
     });
     return written.ok || written.code === 404;
   }

@@ -4,11 +4,12 @@
  * default upstream, are not looked at.
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../announce.ts';
 import { groupVersionOf, type ApiResource } from '../api-resources.ts';
+import { conditionsPatch } from '../conditions.ts';
 import { livePod, podPath } from '../live-pod.ts';
 import { ObjectCache } from '../object-cache.ts';
 import type { Counter, Histogram } from '../metric-board.ts';
@@ -167,7 +168,7 @@ export class DeviceEvictionPart {
     if (!isBound) return 'done';
     const waitMs = untilMs - this.#client.timers.wallMs();
     if (waitMs > 0) return { againMs: waitMs };
-    const result = await this.#evict(key, uid);
+    const result = await this.#evict(key, uid, listAt(pod, 'status', 'conditions'));
     if (result === 'done') {
       this.#deletions.add();
       this.#seconds.record((this.#client.timers.wallMs() - untilMs) / 1000);
@@ -193,7 +194,7 @@ export class DeviceEvictionPart {
     return soonestMs;
   }
 
-  async #evict(key: string, uid: string): Promise<WorkResult> {
+  async #evict(key: string, uid: string, before: readonly JsonValue[]): Promise<WorkResult> {
     this.#tell(key, uid, 'Marking for deletion');
     const condition = {
       type: 'DisruptionTarget',
@@ -206,7 +207,7 @@ export class DeviceEvictionPart {
       method: 'PATCH',
       path: `${podPath(key)}/status`,
       contentType: CONTENT.strategicPatch,
-      body: { metadata: { uid }, status: { conditions: [condition] } },
+      body: { metadata: { uid }, status: conditionsPatch(before, [condition]) },
     });
     if (!marked.ok && marked.code !== 404) return 'retry';
     const body = { preconditions: { uid } };

@@ -6,6 +6,7 @@
  *   nameOf     Uint32     by row of the nodes' informer: id of the name
  *   classes    KeyTable   JSON of [labels without the hostname, taints]
  *   target     Uint32     by row of the pods' informer: id of the name of its node + 1
+ *   generation Uint32     by the same row: number of its template, 0 = none
  *
  * A million nodes of a kind are one class, which a template is held against once.
  */
@@ -16,10 +17,11 @@ import type { Informer } from '@megaplane/client/informer';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import { findPath, MemberCursor, pathOf, skipValue } from '@megaplane/machinery/scan';
+import { findPath, MemberCursor, pathOf, skipValue, stringValue } from '@megaplane/machinery/scan';
 import { PodRevisions } from '../pod-revisions.ts';
 import type { SharedInformers } from '../shared-informers.ts';
 import { taintOf } from '../tolerations.ts';
+import { GENERATION_LABEL, templateNumber } from './daemon-set.ts';
 import type { DaemonNode } from './node-fit.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
@@ -31,6 +33,7 @@ const BRACKET_CLOSE = 0x5d;
 const BRACE_OPEN = 0x7b;
 const BRACE_CLOSE = 0x7d;
 const TAINTS = pathOf('taints');
+const TEMPLATE_GENERATION = pathOf(GENERATION_LABEL);
 const AFFINITY = pathOf(
   'affinity',
   'nodeAffinity',
@@ -44,6 +47,7 @@ export class DaemonRows {
   readonly #revisions: PodRevisions;
   readonly #class = new Uint32Column();
   readonly #target = new Uint32Column();
+  readonly #generation = new Uint32Column();
   readonly #nameOf = new Uint32Column();
   readonly #labels = new MemberCursor();
   #key: Buffer = Buffer.allocUnsafeSlow(1024);
@@ -122,6 +126,14 @@ export class DaemonRows {
     }
     this.#target.set(row, target);
     this.#revisions.read(row, bytes, scan);
+    const { labelsStart, labelsEnd } = scan;
+    const at = labelsStart < 0 ? -1 : findPath(bytes, labelsStart, labelsEnd, TEMPLATE_GENERATION);
+    this.#generation.set(row, templateNumber(stringValue(bytes, at, labelsEnd)));
+  }
+
+  /** Number of the template that a pod was made from; 0 for a pod without the label. */
+  generationOf(row: number): number {
+    return this.#generation.get(row);
   }
 
   /** Id of the node's name that a pod is on, or meant for; -1 without one. */

@@ -10,7 +10,7 @@ import { HASH_LABEL } from '../pod-revisions.ts';
 import { daemonTolerations } from './node-fit.ts';
 
 export const GENERATION = 'deprecated.daemonset.template.generation';
-const GENERATION_LABEL = 'pod-template-generation';
+export const GENERATION_LABEL = 'pod-template-generation';
 
 /** One pod of a DaemonSet as the decisions need it. */
 export interface DaemonPod {
@@ -203,6 +203,11 @@ export function daemonStatus(
     ...(collisions > 0 ? { collisionCount: collisions } : {}),
     ...(conditions.length > 0 ? { conditions: [...conditions] } : {}),
   };
+}
+
+/** Number of a template, of a set's annotation or a pod's label; 0 where that is none. */
+export function templateNumber(text: string): number {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0;
 }
 
 /** Makes the text of the pod for each node: they differ in nothing but its name. */
