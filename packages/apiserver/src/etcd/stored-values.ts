@@ -23,12 +23,25 @@ const JSON_PREFIXES: readonly string[] = [
   '/registry/apiregistration.k8s.io/',
 ];
 
+/**
+ * Upstream keeps kinds whose version is new in the one before, so that servers of the last minor
+ * read them.
+ */
+const POLICIES_KEPT = 'admissionregistration.k8s.io/v1beta1';
+const OLDER_VERSIONS: ReadonlyMap<string, string> = new Map([
+  ['/registry/mutatingadmissionpolicies/', POLICIES_KEPT],
+  ['/registry/mutatingadmissionpolicybindings/', POLICIES_KEPT],
+]);
+
 const BRACE_CLOSE = 0x7d;
 
 interface Known {
   readonly storage: ResourceStorage;
   readonly head: Buffer;
   readonly isJson: boolean;
+  /** The version that is written. */
+  readonly kept: string;
+  readonly keptHead: Buffer;
 }
 
 export class StoredValues {
@@ -41,7 +54,9 @@ export class StoredValues {
       const { prefix } = storage;
       const isJson = JSON_PREFIXES.some((one) => prefix.startsWith(one));
       const head = headOf(storage.apiVersion, storage.kind);
-      this.#known.set(prefix, { storage, head, isJson });
+      const kept = OLDER_VERSIONS.get(prefix) ?? storage.apiVersion;
+      const keptHead = headOf(kept, storage.kind);
+      this.#known.set(prefix, { storage, head, isJson, kept, keptHead });
     }
   }
 
@@ -61,10 +76,9 @@ export class StoredValues {
   /** `value` is canonical. */
   encode(key: string, value: Buffer): Buffer {
     const known = this.#kindOf(key);
-    const whole = wholeValue(value);
+    const whole = inKeptVersion(wholeValue(value), known);
     if (known === undefined || known.isJson || !this.#isProtobuf) return whole;
-    const { apiVersion, kind } = known.storage;
-    return encodeAtRest(apiVersion, kind, whole) ?? whole;
+    return encodeAtRest(known.kept, known.storage.kind, whole) ?? whole;
   }
 
   /** By the longest prefix of the key that is a resource's: `/registry/services/specs/`. */
@@ -77,6 +91,12 @@ export class StoredValues {
     }
     return undefined;
   }
+}
+
+/** The fields of both versions are the same. */
+function inKeptVersion(whole: Buffer, known: Known | undefined): Buffer {
+  if (known === undefined || known.kept === known.storage.apiVersion) return whole;
+  return Buffer.concat([known.keptHead, whole.subarray(known.head.length)]);
 }
 
 /** JSON of upstream begins the same, but ends with a line feed. */
