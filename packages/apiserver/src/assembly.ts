@@ -131,6 +131,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     authorize: impatient(authorize),
     decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
+    missingRoles: (identity, namespace) => rbac.missingNames(identity, namespace),
     listRules: (identity, namespace) => rulesOf(links(), rbac, identity, namespace),
     signer,
     reviewToken: tokens.review,

@@ -63,3 +63,9 @@ test('a token file has a user, a uid and groups per line', () => {
   assert.equal(tokens.get('t2')?.uid, '7');
   assert.throws(() => parseTokenFile('t1,ann\n'), /line 1 has 2 columns/);
 });
+
+test('who is called anonymous, or unauthenticated, is not among the authenticated', () => {
+  assert.deepEqual(identityOf('system:anonymous', ['a']).groups, ['a']);
+  const groups = ['system:unauthenticated'];
+  assert.deepEqual(identityOf('ann', groups).groups, groups);
+});

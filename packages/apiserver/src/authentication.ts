@@ -3,7 +3,7 @@
  * certificate, bearer token, in this order; without any, anonymous.
  */
 import { createHash } from 'node:crypto';
-import type { Connection, Exchange } from '@megaplane/wire/exchange';
+import type { Connection, Exchange, PeerCertificate } from '@megaplane/wire/exchange';
 import type { FrontProxy } from './access/front-proxy.ts';
 import {
   ANONYMOUS,
@@ -28,10 +28,12 @@ export function isUnknown<T extends object>(found: T | Unknown | null): found is
 const KEPT = Symbol('identity of the connection');
 
 /** What a connection proves: who its peer is, that it is a proxy, nothing, or something invalid. */
-type ConnectionProof = Identity | 'proxy' | 'none' | 'refused';
+type ConnectionProof = Identity | 'none' | 'refused';
 
 interface KeptProof {
   readonly [KEPT]: ConnectionProof;
+  /** Its peer is a proxy, whose users come first. */
+  readonly isProxy: boolean;
   /** When the certificate that it rests on expires; 0: on none. */
   readonly untilMs: number;
   /** The Authorization header that came last, and its bearer token. */
@@ -56,9 +58,9 @@ export function authenticate(
 ): Identity | Unknown | null {
   const kept = keptProof(exchange.connection, proxy);
   const own = kept[KEPT];
-  if (typeof own === 'object') return own;
-  const named = own === 'proxy' ? (proxy?.identify(exchange) ?? null) : null;
+  const named = kept.isProxy ? (proxy?.identify(exchange) ?? null) : null;
   if (named !== null) return named;
+  if (typeof own === 'object') return own;
   const authorization = exchange.header('authorization');
   if (authorization === undefined) return own === 'refused' ? null : ANONYMOUS;
   if (kept.authorization !== authorization) {
@@ -86,22 +88,32 @@ export function ignoredTokenWarning(exchange: Exchange): string {
 function keptProof(connection: Connection, proxy: FrontProxy | null): KeptProof {
   const kept = connection.slot as KeptProof | undefined;
   if (kept !== undefined) return kept;
-  const proof = readConnection(connection, proxy);
+  const { proof, isProxy } = readConnection(connection, proxy);
   const untilMs = connection.unix ? 0 : (connection.peerCertificate()?.validToMs ?? 0);
-  const fresh: KeptProof = { [KEPT]: proof, untilMs, authorization: '', token: '' };
+  const fresh: KeptProof = { [KEPT]: proof, isProxy, untilMs, authorization: '', token: '' };
   connection.slot = fresh;
   return fresh;
 }
 
-function readConnection(connection: Connection, proxy: FrontProxy | null): ConnectionProof {
-  if (connection.unix) return LOCAL_ADMIN;
+interface Proof {
+  readonly proof: ConnectionProof;
+  readonly isProxy: boolean;
+}
+
+function readConnection(connection: Connection, proxy: FrontProxy | null): Proof {
+  if (connection.unix) return { proof: LOCAL_ADMIN, isProxy: false };
   const certificate = connection.peerCertificate();
-  if (certificate === null) return 'none';
-  if (!certificate.trusted || certificate.commonName === '') return 'refused';
-  const owner = proxy?.ownerOf(certificate) ?? 'user';
-  if (owner === 'proxy') return owner;
-  if (owner === 'nobody') return 'refused';
+  if (certificate === null) return { proof: 'none', isProxy: false };
+  const isUser = certificate.trusted;
+  const owner = proxy?.judge(certificate) ?? { isProxy: false, isUser };
+  const proof = owner.isUser ? userOf(certificate) : 'refused';
+  return { proof, isProxy: owner.isProxy };
+}
+
+/** Whom a certificate names. */
+function userOf(certificate: PeerCertificate): ConnectionProof {
   const { commonName, organizations, uids } = certificate;
+  if (commonName === '') return 'refused';
   const [uid = '', ...others] = uids;
   // to name no uid is fine; to name an empty one, or several, is not
   if (others.length > 0 || (uids.length > 0 && uid === '')) return 'refused';

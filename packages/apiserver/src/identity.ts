@@ -23,25 +23,29 @@ export interface CredentialNotes {
 }
 
 export const MASTERS_GROUP = 'system:masters';
+const ANONYMOUS_USER = 'system:anonymous';
 export const AUTHENTICATED_GROUP = 'system:authenticated';
 export const UNAUTHENTICATED_GROUP = 'system:unauthenticated';
 /** Of what is told beside a user: the credential that proved who it is. */
 export const CREDENTIAL_ID_KEY = 'authentication.kubernetes.io/credential-id';
 const SERVICE_ACCOUNT_PREFIX = 'system:serviceaccount:';
 
-/** An authenticated user; the group of all authenticated ones is added. */
+/** An authenticated user; the group of all of them is added, but to who says to be none. */
 export function identityOf(
   user: string,
   groups: readonly string[],
   uid = '',
   extra: Readonly<Record<string, readonly string[]>> = {},
 ): Identity {
-  const all = groups.includes(AUTHENTICATED_GROUP) ? groups : [...groups, AUTHENTICATED_GROUP];
+  const isSaid = groups.some(
+    (group) => group === AUTHENTICATED_GROUP || group === UNAUTHENTICATED_GROUP,
+  );
+  const all = isSaid || user === ANONYMOUS_USER ? groups : [...groups, AUTHENTICATED_GROUP];
   return { user, uid, groups: all, extra, isMaster: groups.includes(MASTERS_GROUP) };
 }
 
 export const ANONYMOUS: Identity = {
-  user: 'system:anonymous',
+  user: ANONYMOUS_USER,
   uid: '',
   groups: [UNAUTHENTICATED_GROUP],
   extra: {},

@@ -35,6 +35,9 @@ interface Granted {
   readonly reason: string;
   /** The role that is missing, for the words of a refusal. */
   readonly missing: string;
+  readonly role: string;
+  /** Bindings in the order in which upstream goes through them. */
+  readonly turn: number;
 }
 
 export class Rbac {
@@ -82,6 +85,15 @@ export class Rbac {
       .flatMap(({ missing }) => (missing === '' ? [] : [missing]));
   }
 
+  /** Names of those roles, in the order of the bindings. */
+  missingNames(identity: Identity, namespace: string): string[] {
+    return this.#grantsOf(identity)
+      .filter(({ missing }) => missing !== '')
+      .filter((granted) => granted.namespace === '' || granted.namespace === namespace)
+      .toSorted((left, right) => left.turn - right.turn)
+      .map(({ role }) => role);
+  }
+
   #grantsOf(identity: Identity): Granted[] {
     const index = (this.#bySubject ??= this.#build());
     const account = parseServiceAccount(identity.user);
@@ -104,8 +116,9 @@ export class Rbac {
       }
     }
     const index = new Map<string, Granted[]>();
+    let turn = 0;
     for (const plural of ['clusterrolebindings', 'rolebindings']) {
-      for (const binding of this.#read(plural)) addBinding(index, rules, binding);
+      for (const binding of this.#read(plural)) addBinding(index, rules, binding, turn++);
     }
     return index;
   }
@@ -127,6 +140,7 @@ function addBinding(
   index: Map<string, Granted[]>,
   rules: ReadonlyMap<string, PolicyRule[]>,
   binding: JsonObject,
+  turn: number,
 ): void {
   const namespace = stringAt(binding, 'metadata', 'namespace');
   const isCluster = stringAt(binding, 'roleRef', 'kind') === 'ClusterRole';
@@ -148,7 +162,7 @@ function addBinding(
         ? `ServiceAccount ${stringAt(subject, 'namespace') || namespace}/${named}`
         : `${kind} ${named}`;
     const reason = `RBAC: allowed by ${what} to ${subjectText(subject, namespace)}`;
-    const granted: Granted = { namespace, rules: found ?? [], missing, reason };
+    const granted = { namespace, rules: found ?? [], missing, role: name, reason, turn };
     const list = index.get(key);
     if (list === undefined) index.set(key, [granted]);
     else list.push(granted);

@@ -16,6 +16,7 @@ import {
   openAuthentication,
   signerOptions,
   type AuthenticationFlags,
+  certificatesIn,
 } from './access/authentication-flags.ts';
 import { bootstrap } from './bootstrap.ts';
 import { parseDuration } from './etcd/etcd-options.ts';
@@ -152,6 +153,7 @@ async function serve(
           () => servingTls(options, pki),
           options.log,
           options.tlsReloadMs,
+          () => trustAnew(server, options, pki),
         );
   const socket = options.unixSocket === undefined ? '' : `, unix:${options.unixSocket}`;
   return {
@@ -198,15 +200,28 @@ function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
   };
 }
 
+/** Authorities of clients may be others than at the start. */
+function trustAnew(server: ApiServer, options: ApiserverOptions, pki: Pki): void {
+  const users = userAuthorities(options, pki);
+  const proxies = otherAuthorities(options.requestheaderClientCaFile);
+  const { frontProxy } = server.parts;
+  frontProxy?.trust(proxies.flatMap(certificatesIn), users.flatMap(certificatesIn));
+  tellOfProxies(server.parts.world, pki, options);
+}
+
 /** Tells API servers behind this one whom to believe, and registers what is served here. */
 function openAggregation(world: World, pki: Pki, options: ApiserverOptions): void {
+  tellOfProxies(world, pki, options);
+  new LocalServices(world).start();
+}
+
+function tellOfProxies(world: World, pki: Pki, options: ApiserverOptions): void {
   const files = options.requestheaderClientCaFile;
   publishProxyAuthority(world, {
     clientCa: userAuthorities(options, pki).join(''),
     proxyCa: readOr(files, pki.frontProxyAuthority),
     names: files === undefined ? [FRONT_PROXY_NAME] : namesIn(options.requestheaderAllowedNames),
   });
-  new LocalServices(world).start();
 }
 
 interface Made {

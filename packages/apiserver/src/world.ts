@@ -50,6 +50,8 @@ export interface Services {
   readonly authorize: Authorizer;
   /** For `whenDecided`. */
   readonly decide: Authorizer;
+  /** Names of roles that its bindings name and that are not there. */
+  readonly missingRoles: (identity: Identity, namespace: string) => readonly string[];
   readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
   /** The same of all authorizers, as far as they can list what they allow. */
   readonly listRules: (identity: Identity, namespace: string) => Listed;

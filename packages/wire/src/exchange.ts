@@ -35,6 +35,8 @@ export interface PeerCertificate {
   readonly trusted: boolean;
   /** OpenSSL's reason when not `trusted`, for example `CERT_HAS_EXPIRED`; else `''`. */
   readonly failure: string;
+  /** Those that stand above it, DER, as far as the peer sent them or they are known. */
+  readonly issuers?: () => readonly Buffer[];
   /** Not before, not after: milliseconds since 1970. */
   readonly validFromMs: number;
   readonly validToMs: number;

@@ -6,6 +6,7 @@
  * other code writes in a turn of its own (an answer after a group commit, a watch event) is flushed
  * when that turn ends, connection by connection, once each.
  */
+import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { TLSSocket } from 'node:tls';
@@ -299,6 +300,8 @@ function turnAll(): void {
   for (const transport of asked) transport.turnAsked();
 }
 
+/** Longer chains are cut. */
+const ISSUERS_MAX = 10;
 /** Attribute of a subject that OpenSSL has no name for: the uid of a Kubernetes user. */
 const USER_UID = '1.3.6.1.4.1.57683.2';
 
@@ -314,9 +317,20 @@ function readCertificate(socket: Socket): PeerCertificate | null {
     uids: texts(subject?.[USER_UID]),
     trusted: socket.authorized,
     failure: socket.authorized ? '' : String(socket.authorizationError),
+    issuers: () => issuersOf(found),
     validFromMs: Date.parse(found.validFrom),
     validToMs: Date.parse(found.validTo),
   };
+}
+
+function issuersOf(leaf: X509Certificate): Buffer[] {
+  const found: Buffer[] = [];
+  let above = leaf.issuerCertificate;
+  while (above !== undefined && found.length < ISSUERS_MAX) {
+    found.push(above.raw);
+    above = above.issuerCertificate;
+  }
+  return found;
 }
 
 function texts(value: unknown): string[] {

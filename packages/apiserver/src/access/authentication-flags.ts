@@ -237,7 +237,7 @@ function frontProxyOf(
     namesIn(list).map((name) => name.toLowerCase());
   const userFields = fields(flags.requestheaderUsernameHeaders);
   if (file === undefined) {
-    if (userFields.length === 0) return null;
+    if (userFields.length === 0) return withoutProxies(userAuthorities);
     throw new Error('--requestheader-username-headers needs --requestheader-client-ca-file');
   }
   if (userFields.length === 0) {
@@ -262,8 +262,15 @@ function frontProxyOf(
   }
 }
 
+function withoutProxies(userAuthorities: readonly string[]): FrontProxy | null {
+  if (userAuthorities.length === 0) return null;
+  const fields = { userFields: [], uidFields: [], groupFields: [], extraPrefixes: [] };
+  const users = userAuthorities.flatMap(certificatesIn);
+  return new FrontProxy({ authorities: [], userAuthorities: users, names: [], ...fields });
+}
+
 /** Certificates of a PEM file, one by one. */
-function certificatesIn(pem: string): string[] {
+export function certificatesIn(pem: string): string[] {
   return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 

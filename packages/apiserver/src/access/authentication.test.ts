@@ -532,7 +532,7 @@ test('a proxy names users in header fields, and its certificate is nobody by its
   assert.deepEqual([found?.user, found?.uid], ['ann', '5']);
   assert.deepEqual(found?.groups, ['dev', 'system:authenticated']);
   assert.deepEqual(found.extra, { 'a/b': ['c'] });
-  assert.equal(ask('front', {})?.user, 'system:anonymous', 'it names nobody');
+  assert.equal(ask('front', {}), null, 'it names nobody, and is no user itself');
   assert.equal(ask('other', fields), null, 'its name is not among those allowed');
   assert.equal(ask('front', fields, users)?.user, 'front', 'a user of that name is a user');
   const between = issueCertificate({ ...root, commonName: 'between' }, authority);

@@ -84,6 +84,28 @@ test('a role holds what its author may do, and nothing more', () => {
   assert.deepEqual(['/metrics/a', '/metrics/*', '/metrics', '/*'].map(paths), [201, 201, 403, 403]);
 });
 
+test('a refusal names the roles that bindings of the author lack', () => {
+  const { told, admin } = cluster();
+  const joe = { kind: 'User', apiGroup: GROUP, name: 'joe' };
+  const devs = { kind: 'Group', apiGroup: GROUP, name: 'devs' };
+  const bind = (path: string, subject: object, name: string): void =>
+    admin(path, {
+      metadata: { name },
+      subjects: [subject],
+      roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name },
+    });
+  bind(`${CLUSTER}/clusterrolebindings`, devs, 'gone-a');
+  const rules = [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }];
+  const why = (): string => {
+    const { message } = told('POST', `${LOCAL}/roles`, { metadata: { name: 'r' }, rules });
+    return message.slice(message.indexOf('; '));
+  };
+  const lost = (name: string): string => `roles.${GROUP} "${name}" not found`;
+  assert.equal(why(), `; resolution errors: [${lost('gone-a')}]`);
+  bind(`${LOCAL}/rolebindings`, joe, 'gone-b');
+  assert.equal(why(), `; resolution errors: [[${lost('gone-a')}, ${lost('gone-b')}]]`);
+});
+
 test('a role that exists is guarded as a new one, but for its finalizers and owners', () => {
   const { told, admin } = cluster();
   const rules = [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }];

@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Exchange, PeerCertificate } from '@megaplane/wire/exchange';
 import { headerText } from '../header-text.ts';
 import { identityOf, type Identity } from '../identity.ts';
+import { knowsCritical } from './critical-extensions.ts';
 
 export interface FrontProxyOptions {
   /** PEM of the authorities of proxies; each holds one certificate. */
@@ -21,29 +22,47 @@ export interface FrontProxyOptions {
   readonly extraPrefixes: readonly string[];
 }
 
+/** Uses of certificates (RFC 5280, 4.2.1.12): a client's has one of them if it names any. */
+const CLIENT_USES: readonly string[] = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
+/** OpenSSL's word; unlike Go, it takes "any use" for none and looks at the usage of the key. */
+const PURPOSE = 'INVALID_PURPOSE';
+
+/** Who may have signed. */
+interface Signers {
+  readonly proxies: readonly X509Certificate[];
+  readonly users: readonly X509Certificate[];
+}
+
 export class FrontProxy {
   readonly #options: FrontProxyOptions;
-  readonly #authorities: readonly X509Certificate[];
-  readonly #userAuthorities: readonly X509Certificate[];
+  #signers: Signers;
 
   /** Throws an Error where an authority is no certificate. */
   constructor(options: FrontProxyOptions) {
     this.#options = options;
-    this.#authorities = options.authorities.map((pem) => new X509Certificate(pem));
-    this.#userAuthorities = options.userAuthorities.map((pem) => new X509Certificate(pem));
+    this.#signers = signersOf(options.authorities, options.userAuthorities);
+  }
+
+  /** The authorities have changed. Throws an Error where one is no certificate. */
+  trust(authorities: readonly string[], userAuthorities: readonly string[]): void {
+    this.#signers = signersOf(authorities, userAuthorities);
   }
 
   /**
-   * Whose a trusted certificate is. TLS trusts the authorities of proxies and of users alike, so
-   * one that neither has signed itself (but somebody in between) is nobody's: whoever may sign for
-   * proxies must not make administrators.
+   * Whose a certificate is. TLS trusts the authorities of proxies and of users alike, so it counts
+   * where the chain ends: whoever may sign for proxies must not make administrators.
    */
-  ownerOf({ raw, commonName }: PeerCertificate): 'proxy' | 'user' | 'nobody' {
-    const certificate = new X509Certificate(raw);
-    const isOf = (authority: X509Certificate): boolean =>
-      certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
-    if (this.#isKnown(commonName) && this.#authorities.some(isOf)) return 'proxy';
-    return this.#userAuthorities.some(isOf) ? 'user' : 'nobody';
+  judge(certificate: PeerCertificate): { readonly isProxy: boolean; readonly isUser: boolean } {
+    const { trusted, failure, commonName } = certificate;
+    const { proxies, users } = this.#signers;
+    if (trusted && proxies.length === 0) return { isProxy: false, isUser: true };
+    if (!trusted && failure !== PURPOSE) return { isProxy: false, isUser: false };
+    const chain = chainOf(certificate);
+    const isFit = (one: X509Certificate): boolean => isForClients(one) && knowsCritical(one.raw);
+    if (!trusted && !chain.every(isFit)) return { isProxy: false, isUser: false };
+    const endsIn = (authorities: readonly X509Certificate[]): boolean =>
+      chain.some((one) => authorities.some((above) => isIssuedBy(one, above)));
+    return { isProxy: this.#isKnown(commonName) && endsIn(proxies), isUser: endsIn(users) };
   }
 
   /** Whether a proxy of this name may speak for others. */
@@ -86,4 +105,32 @@ function decodeKey(text: string): string {
     if (error instanceof URIError) return text;
     throw error;
   }
+}
+
+function signersOf(proxies: readonly string[], users: readonly string[]): Signers {
+  const read = (all: readonly string[]): X509Certificate[] =>
+    all.map((pem) => new X509Certificate(pem));
+  return { proxies: read(proxies), users: read(users) };
+}
+
+/** The certificate and what stands above it, as far as each has signed the one below and may. */
+function chainOf({ raw, issuers }: PeerCertificate): X509Certificate[] {
+  const chain = [new X509Certificate(raw)];
+  for (const above of issuers?.() ?? []) {
+    const issuer = new X509Certificate(above);
+    const last = chain.at(-1);
+    if (last === undefined || !issuer.ca || !isIssuedBy(last, issuer)) break;
+    chain.push(issuer);
+  }
+  return chain;
+}
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+/** One that names no uses is for all; Node calls those `keyUsage`. */
+function isForClients({ keyUsage }: X509Certificate): boolean {
+  const uses = keyUsage as readonly string[] | undefined;
+  return uses === undefined || uses.length === 0 || uses.some((one) => CLIENT_USES.includes(one));
 }

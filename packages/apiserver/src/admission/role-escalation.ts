@@ -138,7 +138,8 @@ function refusalOf(
 }
 
 /** Why one may not give these rules; '' where one has them all. */
-function grantFault({ world, call }: Admitted, wanted: readonly PolicyRule[]): string {
+function grantFault(write: Admitted, wanted: readonly PolicyRule[]): string {
+  const { world, call } = write;
   const { user, groups } = call.identity;
   const held = world.services?.rulesOf(call.identity, call.info.namespace) ?? [];
   const missing = missingRights(held, wanted);
@@ -146,6 +147,17 @@ function grantFault({ world, call }: Admitted, wanted: readonly PolicyRule[]): s
   const own = groups.map((group) => JSON.stringify(group)).join(' ');
   return (
     `user ${JSON.stringify(user)} (groups=[${own}]) is attempting to grant RBAC permissions ` +
-    `not currently held:\n${missing.join('\n')}`
+    `not currently held:\n${missing.join('\n')}${unresolved(write)}`
   );
+}
+
+/** Roles that bindings of the user name and that are not there, told as upstream tells them. */
+function unresolved({ world, call }: Admitted): string {
+  const { resource, namespace } = call.info;
+  const names = world.services?.missingRoles(call.identity, namespace) ?? [];
+  const told = [...new Set(names)].map(
+    (name) => `${resource}.${GROUP} ${JSON.stringify(name)} not found`,
+  );
+  if (told.length === 0) return '';
+  return `; resolution errors: [${told.length === 1 ? told.join() : `[${told.join(', ')}]`}]`;
 }

@@ -5,12 +5,16 @@ import type { Listener, ListenTls } from '@megaplane/wire/listener';
 /** A changed file is taken in so much later at most. */
 const RELOAD_MS = 5000;
 
-/** Gives `read`'s result to the listener whenever it has changed; call what it returns to stop. */
+/**
+ * Gives `read`'s result to the listener whenever it has changed, then calls `onReload`; call what
+ * it returns to stop.
+ */
 export function reloadCertificates(
   listener: Listener,
   read: () => ListenTls,
   log: (level: 'info' | 'error', message: string) => void,
   everyMs: number = RELOAD_MS,
+  onReload: () => void = () => {},
 ): () => void {
   let last = JSON.stringify(read());
   const timer = setInterval(() => {
@@ -19,6 +23,7 @@ export function reloadCertificates(
       const now = JSON.stringify(tls);
       if (now === last) return;
       listener.reloadTls(tls);
+      onReload();
       last = now;
       log('info', 'the serving certificate was loaded again');
     } catch (error) {
