@@ -7,7 +7,12 @@
  * history, as the client takes it.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { expired, tooLargeResourceVersion, type Status } from '@megaplane/machinery/status';
+import {
+  expired,
+  tooLargeResourceVersion,
+  type Result,
+  type Status,
+} from '@megaplane/machinery/status';
 import { continueAfter, startOfPage } from './continue-token.ts';
 import type { DeleteOptions } from './deletion.ts';
 import type { ListMeta } from './encoder.ts';
@@ -59,6 +64,8 @@ interface Place {
   readonly name: string;
 }
 
+const NO_PLACE: Place = { namespace: '', name: '' };
+
 class CollectionRemoval {
   readonly #context: WriteContext;
   readonly #options: DeleteOptions;
@@ -71,6 +78,9 @@ class CollectionRemoval {
   #next: Buffer | null;
   #count = 0;
   #turns = 0;
+  /** Objects that are being removed. */
+  #open = 0;
+  #isAllBegun = false;
   /** Key of the last object of the page, where there are others behind it. */
   #cut: Buffer | null = null;
   #refusal: Status | null = null;
@@ -106,14 +116,38 @@ class CollectionRemoval {
       return;
     }
     this.#turns++;
-    let left = places.length;
-    if (left === 0) this.#settle();
-    for (const { namespace, name } of places) {
-      removeOne(this.#context, namespace, name, this.#options, (result) => {
+    this.#removeFrom(places, 0);
+  }
+
+  /**
+   * Upstream removes one after the other, until one is refused. Here the next is begun as soon as
+   * nothing can refuse the one before it: while somebody else is asked about one, all others wait.
+   */
+  #removeFrom(places: readonly Place[], from: number): void {
+    for (let at = from; at < places.length && this.#refusal === null; at++) {
+      const { namespace, name } = places[at] ?? NO_PLACE;
+      let isSure = false;
+      let isHolding = false;
+      this.#open++;
+      const done = (result: Result<unknown>): void => {
+        isSure = true;
+        this.#open--;
         if (!result.ok && result.status.code !== 404) this.#refusal ??= result.status;
-        if (--left === 0) this.#settle();
-      });
+        if (isHolding) this.#removeFrom(places, at + 1);
+        else if (this.#isAllBegun && this.#open === 0) this.#settle();
+      };
+      const judged = (): void => {
+        isSure = true;
+      };
+      this.#isAllBegun = false;
+      removeOne(this.#context, namespace, name, this.#options, done, judged);
+      if (!isSure) {
+        isHolding = true;
+        return;
+      }
     }
+    this.#isAllBegun = true;
+    if (this.#open === 0) this.#settle();
   }
 
   #settle(): void {

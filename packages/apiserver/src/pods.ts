@@ -61,6 +61,10 @@ export function definePods(): void {
       if (metadata === undefined) return;
       if (owners === undefined) delete metadata['ownerReferences'];
       else metadata['ownerReferences'] = owners;
+      // a status that says so ends nothing
+      const deletedAt = valueAt(previous, 'metadata', 'deletionTimestamp');
+      if (deletedAt === undefined) delete metadata['deletionTimestamp'];
+      else metadata['deletionTimestamp'] = deletedAt;
       keepReported(next, previous);
     },
     keepRest: { ephemeralcontainers: keepAllButEphemeral, resize: keepAllButSizes },

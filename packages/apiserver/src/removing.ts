@@ -82,12 +82,14 @@ export function removeObject(
   });
 }
 
+/** `judged` is told when admission has looked at it, or has nothing to look at. */
 export function removeOne(
   context: WriteContext,
   namespace: string,
   name: string,
   options: DeleteOptions,
   done: RemoveDone,
+  judged: () => void = () => {},
   attempt = 1,
 ): void {
   const { served, world } = context;
@@ -101,9 +103,10 @@ export function removeOne(
   const object = decodeRow(served, row, revision);
   const retry = (): void => {
     if (attempt >= DELETE_TRIES_MAX) done(failed(conflict(served.plural, name)));
-    else removeOne(context, namespace, name, options, done, attempt + 1);
+    else removeOne(context, namespace, name, options, done, judged, attempt + 1);
   };
   admitDeletion(context, object, name, revision, options, (refusal) => {
+    judged();
     if (refusal !== null) {
       done(failed(refusal));
       return;
@@ -140,7 +143,7 @@ function removeAdmitted(
     return;
   }
   if (decision.kind === 'mark') markOne(context, key, revision, object, decision, done, retry);
-  else takeOne(context, key, revision, decision, done, retry);
+  else takeOne(context, key, revision, decision, options, done, retry);
 }
 
 function termination(object: JsonObject, staying: JsonObject | null): Deletion {
@@ -172,16 +175,7 @@ function admitDeletion(
     then(null);
     return;
   }
-  const operation = 'DELETE';
-  const write: Admitted = {
-    ...context,
-    operation,
-    subresource: '',
-    object: null,
-    previous: object,
-    deleteOptions: shownOptions(options),
-  };
-  admission.admit(write, then);
+  admission.admit(deletionOf(context, object, options), then);
 }
 
 /** Namespaces, whose deletion is code of their own upstream, say it in other words. */
@@ -241,6 +235,7 @@ function takeOne(
   key: Buffer,
   revision: number,
   decision: Deletion & { readonly kind: 'remove' },
+  options: DeleteOptions,
   done: RemoveDone,
   retry: () => void,
 ): void {
@@ -273,8 +268,34 @@ function takeOne(
     revision,
     context.call.timed('etcd', (outcome: WriteOutcome) => {
       if (outcome.kind === 'conflict') retry();
-      else if (outcome.kind === 'done') take(outcome.revision);
-      else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+      else if (outcome.kind === 'done') {
+        askAgain(context, object, options, (refusal) => {
+          if (refusal === null) take(outcome.revision);
+          else done(failed(refusal));
+        });
+      } else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
     }),
   );
+}
+
+/** What is marked and then taken in one request is asked about twice, by its second state too. */
+function askAgain(
+  context: WriteContext,
+  object: JsonObject,
+  options: DeleteOptions,
+  then: Admit,
+): void {
+  if (context.call.info.subresource !== '') then(null);
+  else context.admission.admit(deletionOf(context, object, options), then);
+}
+
+function deletionOf(context: WriteContext, previous: JsonObject, options: DeleteOptions): Admitted {
+  return {
+    ...context,
+    operation: 'DELETE',
+    subresource: '',
+    object: null,
+    previous,
+    deleteOptions: shownOptions(options),
+  };
 }

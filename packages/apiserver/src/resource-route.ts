@@ -30,7 +30,8 @@ import type { CustomVersion } from './custom/custom-kind.ts';
 import { deleteCollection } from './collection-removal.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
-import { shownObject, trackNew } from './managed/tracking.ts';
+import { partScope } from './managed/field-scope.ts';
+import { ownersOfPart, shownObject, trackNew } from './managed/tracking.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { warningsOf } from './yaml-body.ts';
 import { checkPatchType, patchObject } from './patching.ts';
@@ -512,8 +513,18 @@ function runSubresource(
   const own = placed(body.object, call.info.namespace);
   const path = handlerPath(context.served, kind);
   const forms = findForms(path);
+  // who owns what of it is told those who look, and kept nowhere
+  const isLookedAt = forms === undefined && !context.admission.repeats(context);
+  if (isLookedAt) addOwners(call, kind, own);
   const shown = { ...full, body: forms?.decoded(own) ?? own };
   admitted(shown, run, { forms, judge: findJudge(path) });
+}
+
+function addOwners(call: Call, { group, version, kind, name }: Subresource, own: JsonObject): void {
+  const apiVersion = group === '' ? version : `${group}/${version}`;
+  const { managedFields: _, ...sent } = objectAt(own, 'metadata') ?? {};
+  const scope = partScope(call, apiVersion, kind, name, 'Update');
+  own['metadata'] = { ...sent, ...ownersOfPart(scope, { ...own, metadata: sent }) };
 }
 
 /** What is made under an object is in its namespace, whether it says so or not. */

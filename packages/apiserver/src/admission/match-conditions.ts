@@ -50,7 +50,8 @@ export function evaluateConditions(
 ): Matched {
   let left = MATCH_CONDITIONS_COST_MAX;
   const failures: string[] = [];
-  const values = conditions.length === 0 ? {} : bindings();
+  // upstream knows the namespace when it judges an object, and not here
+  const values = conditions.length === 0 ? {} : { ...bindings(), namespaceObject: null };
   for (const { name, expression, program, failure } of conditions) {
     if (left <= 0) return { kind: 'failed', failures: 0, message: EXHAUSTED };
     const outcome = program?.evaluate(values, Math.min(left, CALL_COST_MAX));

@@ -362,3 +362,83 @@ test('a patch into another kind, or one that cannot be read, is refused', async 
   await settled();
   assert.equal(ignored.status, 201, ignored.text);
 });
+
+test('a webhook that fails, and may, is asked again after later changes', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const again = { reinvocationPolicy: 'IfNeeded', failurePolicy: 'Ignore' };
+  configure(model, 'mutating', 'a', [webhook('first', again), webhook('second')]);
+  webhooks.replies['first'] = () => ({ ...patch({ op: 'add', path: '/a' }), patchType: 'X' });
+  webhooks.replies['second'] = () => patch({ op: 'add', path: '/data', value: { k: 'v' } });
+  const answer = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  assert.deepEqual(webhooks.calls, ['first', 'second', 'first']);
+});
+
+test('what is created under an object is shown with who owns it', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  model.expect(201, 'POST', PODS, podOf('p'));
+  const rules = [{ ...RULE, resources: ['pods/binding'] }];
+  configure(model, 'validating', 'a', [webhook('first', { rules })]);
+  let owners: unknown;
+  webhooks.replies['first'] = ({ object }) => {
+    owners = (object.metadata as { managedFields?: unknown[] }).managedFields;
+    return { allowed: true };
+  };
+  const target = { kind: 'Node', name: 'n1' };
+  const answer = model.ask('POST', `${PODS}/p/binding`, { metadata: { name: 'p' }, target });
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  const [own] = owners as { subresource: string; fieldsV1: object }[];
+  assert.equal(own?.subresource, 'binding');
+  assert.deepEqual(own?.fieldsV1, { 'f:target': {} });
+});
+
+test('a pod that goes at once is asked about as it was and as it is marked', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  model.expect(201, 'POST', PODS, podOf('p'));
+  configure(model, 'validating', 'a', [webhook('first')]);
+  const marks: boolean[] = [];
+  webhooks.replies['first'] = ({ oldObject }) => {
+    const { metadata } = oldObject as { metadata: { deletionTimestamp?: string } };
+    marks.push(metadata.deletionTimestamp !== undefined);
+    return { allowed: true };
+  };
+  const answer = model.ask('DELETE', `${PODS}/p?gracePeriodSeconds=0`);
+  await settled();
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual(marks, [false, true]);
+});
+
+test('of a collection nothing goes behind the first that a webhook denies', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  for (const name of ['a', 'b', 'c']) model.expect(201, 'POST', MAPS, { metadata: { name } });
+  configure(model, 'validating', 'a', [webhook('first')]);
+  const asked: string[] = [];
+  webhooks.replies['first'] = ({ oldObject }) => {
+    const { name } = (oldObject as { metadata: { name: string } }).metadata;
+    asked.push(name);
+    return { allowed: name !== 'b' };
+  };
+  const answer = model.ask('DELETE', MAPS);
+  await settled();
+  assert.equal(answer.status, 400, answer.text);
+  assert.deepEqual(asked, ['a', 'b']);
+  const list = JSON.parse(model.ask('GET', MAPS).text) as { items: { metadata: object }[] };
+  assert.equal(list.items.length, 2);
+});
+
+test('match conditions know nothing of the namespace', async () => {
+  const webhooks = new CallerModel();
+  const model = admittingModel({ webhooks });
+  const matchConditions = [{ name: 'c', expression: 'namespaceObject == null' }];
+  configure(model, 'validating', 'a', [webhook('first', { matchConditions })]);
+  const answer = model.ask('POST', MAPS, { metadata: { name: 'm' } });
+  await settled();
+  assert.equal(answer.status, 201, answer.text);
+  assert.deepEqual(webhooks.calls, ['first']);
+});

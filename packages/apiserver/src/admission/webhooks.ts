@@ -145,7 +145,12 @@ function take(
 ): Status | null {
   if (called.kind === 'refused') return called.status;
   const { configuration, name } = webhook;
+  // whoever failed, and may, is asked again all the same
+  const noteCall = (): void => {
+    if (!pass.isAgain) pass.called.push(webhook);
+  };
   if (called.kind === 'ignored') {
+    noteCall();
     write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
     return null;
   }
@@ -156,6 +161,7 @@ function take(
     const changed = patchObject(write, target, webhook, review);
     if (typeof changed !== 'boolean') {
       if (changed.kind === 'refused') return changed.status;
+      noteCall();
       write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
       return null;
     }
@@ -168,7 +174,7 @@ function take(
   }
   const note = { configuration, webhook: name, mutated };
   write.call.annotate(`${MUTATION}/${place}`, JSON.stringify(note));
-  if (!pass.isAgain) pass.called.push(webhook);
+  noteCall();
   return null;
 }
 
