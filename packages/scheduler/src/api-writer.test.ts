@@ -149,6 +149,7 @@ test('the wait before a binding does not count for the binding', () => {
   const family = 'scheduler_framework_extension_point_duration_seconds_sum';
   assert(text.includes(`${family}${labels('PreBind')} 30\n`), text);
   assert(text.includes(`${family}${labels('Bind')} 2\n`), text);
+  assert(text.includes(`${family}${labels('PostBind')} 0\n`), text);
 });
 
 test('a conflict gives the node back and is told on the pod', () => {

@@ -254,6 +254,8 @@ export class ApiWriter {
         const note = `Successfully assigned ${key} to ${core.nodes.nameOf(node)}`;
         this.#event(id, { type: 'Normal', reason: 'Scheduled', action: 'Binding', note });
       }
+      const toldMs = monotonicMs();
+      plugins.recordPoint('PostBind', 'Success', schedulerName, (toldMs - endedMs) / 1000);
     }
     this.#options.onProgress();
   }

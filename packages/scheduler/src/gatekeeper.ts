@@ -1,6 +1,7 @@
 /** Keeps pods out of the queue as long as something that they name is missing. */
 import { ClaimWatch } from './claim-watch.ts';
 import type { ClusterView } from './cluster-view.ts';
+import { NO_METER, type CycleMeter } from './cycle-meter.ts';
 import { Evaluator } from './evaluator.ts';
 import { GANG_SCHEDULING } from './gangs/gang-cycle.ts';
 import { PodGroups } from './gangs/pod-groups.ts';
@@ -12,6 +13,8 @@ export class Gatekeeper {
   readonly groups: PodGroups;
   /** Who names which claim for devices. */
   readonly claimants: ClaimWatch = new ClaimWatch();
+  /** Who is told how long it takes. */
+  meter: CycleMeter = NO_METER;
   readonly #view: ClusterView;
   readonly #profiles: ReadonlyMap<string, ActiveProfile>;
 
@@ -37,7 +40,18 @@ export class Gatekeeper {
   }
 
   /** Whether a pod is not to be tried, by its own gates or because a plugin says so. */
-  isHeldBack(id: number, { isGated, schedulerName, template }: PodClass): boolean {
+  isHeldBack(id: number, podClass: PodClass): boolean {
+    const since = this.meter.now();
+    const isHeldBack = this.#holdsBack(id, podClass);
+    const { schedulerName } = podClass;
+    if (this.#profiles.has(schedulerName)) {
+      const status = isHeldBack ? 'UnschedulableAndUnresolvable' : 'Success';
+      this.meter.pointEnded('PreEnqueue', status, schedulerName, since);
+    }
+    return isHeldBack;
+  }
+
+  #holdsBack(id: number, { isGated, schedulerName, template }: PodClass): boolean {
     if (isGated) return true;
     const group = this.groups.groupOf(id);
     if (group !== '' && this.groups.problemOf(group) !== '') return true;

@@ -209,6 +209,7 @@ class SchedulerProgram {
   start(): void {
     this.#core.placement.meter = this.#metrics.plugins;
     this.#core.bell.meter = this.#metrics.plugins;
+    this.#core.gatekeeper.meter = this.#metrics.plugins;
     this.#feeds.start();
     if (this.#election === null) this.#lead();
     else this.#election.start();

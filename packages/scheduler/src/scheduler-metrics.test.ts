@@ -189,3 +189,24 @@ test('plugins of full evaluations are counted and timed as upstream counts them'
   }
   assert(text.includes('kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 0'));
 });
+
+test('pods are counted where they come to the queue or are held back', () => {
+  const { core, metrics } = bench();
+  core.gatekeeper.meter = metrics.plugins;
+  for (const [id, schedulingGates] of [[], [{ name: 'g' }], []].entries()) {
+    const spec = { schedulerName: id === 2 ? 'other' : 'default-scheduler', schedulingGates };
+    const pod = { metadata: { name: `${id}`, namespace: 'a' }, spec };
+    const bytes = Buffer.from(JSON.stringify(pod));
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+  }
+  const counted = /_point_duration_seconds_count\{extension_point="PreEnqueue",(.*)\} (\d+)/g;
+  const found = [...metrics.text(core).matchAll(counted)].map(([, labels, count]) => [
+    labels,
+    count,
+  ]);
+  const profile = 'profile="default-scheduler"';
+  assert.deepEqual(found, [
+    [`status="Success",${profile}`, '1'],
+    [`status="UnschedulableAndUnresolvable",${profile}`, '1'],
+  ]);
+});
