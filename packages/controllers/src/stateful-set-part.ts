@@ -211,15 +211,8 @@ export class StatefulSetPart {
       case 'create':
         return this.#create(round, step.ordinal, step.isUpdate);
       case 'delete':
+      case 'recreate':
         return this.#delete(round, step.pod);
-      case 'recreate': {
-        const how = step.pod.isFailed ? 'failed' : 'terminated';
-        const where = `${round.owner.namespace}/${round.owner.name}`;
-        const text = `StatefulSet ${where} is recreating ${how} Pod ${step.pod.name}`;
-        const reason = step.pod.isFailed ? 'RecreatingFailedPod' : 'RecreatingTerminatedPod';
-        this.#tell(round.owner, step.pod.isFailed ? 'Warning' : 'Normal', reason, text);
-        return this.#delete(round, step.pod);
-      }
     }
   }
 
@@ -243,7 +236,10 @@ export class StatefulSetPart {
       const kept = await this.#claimWriter.keep(view.set, owner, { name, ordinal, ...WANTED });
       if (kept === 'failed') return false;
     }
-    this.#tellWrite(owner, 'Create', `Pod ${name}`, answer);
+    // somebody else's pod has the name: as upstream, nobody is told of each try
+    if (answer.ok || answer.status.reason !== 'AlreadyExists') {
+      this.#tellWrite(owner, 'Create', `Pod ${name}`, answer);
+    }
     return answer.ok;
   }
 
