@@ -1,5 +1,6 @@
 /** What `transcode.ts` knows of a type: where each key goes, and how each field is written. */
 
+import { KnownPart } from './known-part.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
 import type { Field, Scalar, Shape, Type } from './schema.ts';
 
@@ -41,6 +42,8 @@ export interface FieldPlan extends KeyPlace {
   readonly absent: Uint8Array;
   /** True where it is not. */
   readonly isWritten: boolean;
+  /** What came last, of fields that have more than a number or a text. */
+  readonly known: KnownPart | null;
 }
 
 /** A step of writing: a field, or a message of fields that JSON has inline. In descending order. */
@@ -76,6 +79,8 @@ const OPS: ReadonlyMap<Scalar, number> = new Map<Scalar, number>([
   ['json', OP_RAW],
   ['fieldsV1', OP_RAW],
 ]);
+
+export const OBJECT_META = 'meta.v1.ObjectMeta';
 
 const NOTHING = new Uint8Array(0);
 const plans = new Map<Type, TypePlan>();
@@ -127,7 +132,10 @@ function fieldPlanOf(field: Field, slot: number): FieldPlan | undefined {
   const opening = new TextEncoder().encode(`"${field.name}":`);
   const isWritten = absent.length > 0;
   const { number } = field;
-  return { slot, number, form, op, plan, key, opening, absent, isWritten, next: undefined };
+  // revisions are put into metadata, which is another one each time anyway
+  const isLarge = (form !== FORM_ONE || op === OP_OBJECT) && plan?.type.name !== OBJECT_META;
+  const known = isLarge ? new KnownPart() : null;
+  return { slot, number, form, op, plan, key, opening, absent, isWritten, known, next: undefined };
 }
 
 function opOf(shape: Shape): number | undefined {

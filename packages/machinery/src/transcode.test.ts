@@ -94,6 +94,65 @@ test('bytes with white space and doubled keys read as JSON reads them', () => {
   );
 });
 
+test('values that come again, within an object and from one to the next, are told apart', () => {
+  const long = 'x'.repeat(70);
+  const words = fc.constantFrom('a', 'b', long, `${long}"`, '');
+  const env = fc.record({ name: words, value: words }, { requiredKeys: [] });
+  const ports = fc.record({ containerPort: fc.nat(2), name: words }, { requiredKeys: [] });
+  const container = fc.record(
+    {
+      name: words,
+      env: fc.array(env, { maxLength: 3 }),
+      ports: fc.array(ports, { maxLength: 2 }),
+      resources: fc.record({ limits: fc.dictionary(words, fc.constantFrom('1', '2')) }),
+    },
+    { requiredKeys: [] },
+  );
+  const specs = fc.record(
+    {
+      containers: fc.array(container, { maxLength: 3 }),
+      initContainers: fc.array(container, { maxLength: 2 }),
+      nodeSelector: fc.dictionary(words, words),
+    },
+    { requiredKeys: [] },
+  );
+  const labels = fc.dictionary(words, words);
+  const run = fc.property(
+    fc.array(specs, { minLength: 1, maxLength: 3 }),
+    fc.array(fc.tuple(fc.nat(2), labels), { minLength: 1, maxLength: 30 }),
+    (kinds, list) => {
+      for (const [index, ofPod] of list) {
+        const spec = kinds[index % kinds.length]!;
+        compare({ kind: 'Pod', apiVersion: 'v1', metadata: { labels: ofPod }, spec }, 5);
+      }
+    },
+  );
+  fc.assert(run);
+});
+
+test('a name that is there twice says what its second value says, known or not', () => {
+  const containers = (name: string): string => JSON.stringify([{ name: name.padEnd(70, '.') }]);
+  const shown = (first: string, second: string): void => {
+    const json = `{"metadata":{},"spec":{"containers":${first},"containers":${second}}}`;
+    const bytes = Buffer.from(json);
+    const spec = { containers: JSON.parse(second) as JsonObject[] };
+    assert.deepEqual(
+      encodeStoredItem('v1', 'Pod', bytes, 0, bytes.length, 1),
+      encodeItem('v1', 'Pod', { metadata: { resourceVersion: '1' }, spec }),
+      json,
+    );
+  };
+  for (const [index, other] of ['[{"name":"z"}]', 'null', '[]', containers('other')].entries()) {
+    const fresh = containers(`value ${index}`);
+    shown(fresh, other);
+    // what it was taken for, alone
+    shown('null', fresh);
+    shown(fresh, fresh);
+    shown(other, fresh);
+    shown(fresh, other);
+  }
+});
+
 test('objects one after another with other keys, owners and times are told apart', () => {
   const fields = fc.constantFrom<JsonObject>(
     { 'f:a': {} },

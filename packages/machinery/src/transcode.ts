@@ -10,20 +10,23 @@
  *     list     previous, value, end
  *     map      previous, value, end, key, keyEnd
  *
- * A value is an offset in the JSON, or the index of an inner row or chain on the tape; 0 is none.
+ * A value is an offset in the JSON, or the index of an inner row or chain on the tape; 0 is none,
+ * below 0 is one of the parts that are known (`known-part.ts`). Of rows and chains that are to be
+ * known the second number says where on the tape their range in the JSON stands.
  *
  * Bytes that do not fit their type (which stored bytes never do) are given up: `false`, and the
  * slow way decides.
  */
 
 import { BackwardWriter } from './backward-writer.ts';
+import type { KnownPart, Part } from './known-part.ts';
 import { skipValue, stringValue } from './scan.ts';
 import { parseTime, type Instant } from './times.ts';
 import {
   FORM_LIST,
   FORM_MAP,
-  FORM_ONE,
   hashOf,
+  OBJECT_META,
   OP_BOOL,
   OP_BYTES,
   OP_INT,
@@ -76,6 +79,8 @@ export class Transcoder {
   #metadata = 0;
   #resourceVersion = '';
   #lastTime: Buffer = EMPTY;
+  /** Parts of this object that are known. */
+  readonly #parts: Part[] = [];
   readonly #raws: Buffer[] = [];
   #nextRaw = 0;
   #lastInstant: Instant | undefined = undefined;
@@ -96,6 +101,7 @@ export class Transcoder {
     this.#at = start;
     this.#end = end;
     this.#top = 1;
+    this.#parts.length = 0;
     this.#isBad = !plan.isKnown;
     this.#resourceVersion = resourceVersion;
     if (this.#isBad) return false;
@@ -109,7 +115,7 @@ export class Transcoder {
 
   #metadataRow(plan: TypePlan, row: number): number {
     for (const field of plan.fields) {
-      if (field.plan?.type.name === 'meta.v1.ObjectMeta') return this.#tape[row + 2 * field.slot]!;
+      if (field.plan?.type.name === OBJECT_META) return this.#tape[row + 2 * field.slot]!;
     }
     return 0;
   }
@@ -222,17 +228,40 @@ export class Transcoder {
       this.#tape[place] = 0;
       return this.#skip();
     }
+    if (field.known !== null) return this.#large(field, field.known, place);
+    if (field.op === OP_OBJECT) return this.#compound(field, place);
+    const start = this.#at;
+    if (field.op === OP_RAW) this.#skipRaw();
+    else this.#skip();
+    this.#tape[place] = start;
+    this.#tape[place + 1] = this.#at;
+  }
+
+  /** A value that has others in it. */
+  #large(field: FieldPlan, known: KnownPart, place: number): void {
+    const start = this.#at;
+    const part = known.find(this.#bytes, start, this.#end);
+    if (part !== null) {
+      this.#at = start + part.json.length;
+      this.#tape[place] = -this.#parts.push(part);
+      return;
+    }
+    this.#compound(field, place);
+    // a name that is there twice may have left one
+    this.#tape[place + 1] = 0;
+    if (this.#isBad || !known.wants(this.#at - start)) return;
+    const range = this.#take(2);
+    this.#tape[range] = start;
+    this.#tape[range + 1] = this.#at;
+    this.#tape[place + 1] = range;
+  }
+
+  #compound(field: FieldPlan, place: number): void {
     if (field.form === FORM_LIST) this.#list(field, place);
     else if (field.form === FORM_MAP) this.#map(field, place);
-    else if (field.op === OP_OBJECT) {
+    else {
       const row = this.#object(field.plan!);
       this.#tape[place] = row;
-    } else {
-      const start = this.#at;
-      if (field.op === OP_RAW) this.#skipRaw();
-      else this.#skip();
-      this.#tape[place] = start;
-      this.#tape[place + 1] = this.#at;
     }
   }
 
@@ -381,11 +410,36 @@ export class Transcoder {
       const value = this.#tape[row + 2 * field.slot]!;
       if (value === 0) {
         if (field.isWritten) out.copyShort(field.absent);
-      } else if (field.form === FORM_ONE) {
-        this.#one(field, field.number, value, this.#tape[row + 2 * field.slot + 1]!);
-      } else if (field.form === FORM_LIST) this.#writeList(field, value);
-      else this.#writeMap(field, value);
+        continue;
+      }
+      const second = this.#tape[row + 2 * field.slot + 1]!;
+      const { known } = field;
+      if (known === null) this.#one(field, field.number, value, second);
+      else if (value < 0) this.#writePart(this.#parts[-value - 1]!);
+      else {
+        const mark = out.mark();
+        this.#writeLarge(field, value);
+        if (second !== 0) this.#keep(known, second, mark);
+      }
     }
+  }
+
+  #writePart({ message }: Part): void {
+    this.out.copyRange(message, 0, message.length);
+  }
+
+  #writeLarge(field: FieldPlan, value: number): void {
+    if (field.form === FORM_LIST) this.#writeList(field, value);
+    else if (field.form === FORM_MAP) this.#writeMap(field, value);
+    else this.#one(field, field.number, value, 0);
+  }
+
+  /** What was written since the mark is what the range of JSON stands for. */
+  #keep(known: KnownPart, range: number, mark: number): void {
+    const { out } = this;
+    const [start, end] = [this.#tape[range]!, this.#tape[range + 1]!];
+    const message = out.bytes.subarray(out.at, out.bytes.length - mark);
+    known.keep(this.#bytes.subarray(start, end), message);
   }
 
   /** Writes the revision in place of what the bytes say; false for any other field. */
