@@ -9,6 +9,7 @@ import {
   type ChainLinks,
 } from './access/authorizer-chain.ts';
 import { Impersonation } from './access/impersonation.ts';
+import { DecisionCounts } from './access/decision-counts.ts';
 import { rulesOf } from './access/rules-review.ts';
 import { NodeAuthorizer } from './access/node-authorizer.ts';
 import type { FrontProxy } from './access/front-proxy.ts';
@@ -44,6 +45,7 @@ import { TokenChain } from './access/token-chain.ts';
 import type { Storage } from './storage.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { World, type Edge } from './world.ts';
+import { printAllocations } from './service-metrics.ts';
 
 /** What may differ between servers. */
 export interface ServerOptions {
@@ -115,6 +117,15 @@ function linksOf({ authorizers = DEFAULT_CHAIN }: ServerOptions): ChainLinks {
   return typeof authorizers === 'function' ? authorizers : (): typeof authorizers => authorizers;
 }
 
+/** What parts of the server count, and what its storage holds. */
+function metricsOf(world: World, parts: readonly { print(lines: string[]): void }[]): Metrics {
+  const metrics = new Metrics();
+  for (const one of parts) metrics.addSource((lines) => one.print(lines));
+  metrics.addSource((lines) => world.storage.print?.(lines));
+  metrics.addSource((lines) => printAllocations(world, lines));
+  return metrics;
+}
+
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
 export function createApiServer(options: ServerOptions): ApiServer {
   const { storage, edge } = options;
@@ -124,7 +135,9 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const rbac = new Rbac(world);
   const links = linksOf(options);
   const nodes = new NodeAuthorizer(world);
-  const authorize = authorizerChain(links, rbac.authorize, nodes.authorize);
+  const counts = new DecisionCounts();
+  const own = { rbac: rbac.authorize, node: nodes.authorize };
+  const authorize = authorizerChain(links, own, counts);
   defineKinds();
   const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
   world.services = {
@@ -145,10 +158,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
   definitions.start();
   const health = new Health();
   addChecks(health, () => storage.fault);
-  const metrics = new Metrics();
   const access = new AccessMetrics();
-  for (const one of [access, remotes, definitions]) metrics.addSource((lines) => one.print(lines));
-  metrics.addSource((lines) => options.storage.print?.(lines));
+  const metrics = metricsOf(world, [access, remotes, definitions, counts]);
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;

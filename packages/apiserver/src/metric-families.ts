@@ -265,6 +265,11 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     '[ALPHA] Information about the last applied authorization configuration with hash as label, ' +
       'split by apiserver identity.',
   ],
+  apiserver_authorization_decisions_total: [
+    'counter',
+    '[ALPHA] Total number of terminal decisions made by an authorizer split by authorizer type, ' +
+      'name, and decision.',
+  ],
   apiserver_authorization_match_condition_evaluation_errors_total: [
     'counter',
     '[ALPHA] Total number of errors when an authorization webhook encounters a match condition ' +
@@ -313,6 +318,22 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     'counter',
     '[ALPHA] Etcd request counts for each operation and object type.',
   ],
+  kube_apiserver_clusterip_allocator_allocated_ips: [
+    'gauge',
+    '[ALPHA] Gauge measuring the number of allocated IPs for Services',
+  ],
+  kube_apiserver_clusterip_allocator_available_ips: [
+    'gauge',
+    '[ALPHA] Gauge measuring the number of available IPs for Services',
+  ],
+  kube_apiserver_nodeport_allocator_allocated_ports: [
+    'gauge',
+    '[ALPHA] Gauge measuring the number of allocated NodePorts for Services',
+  ],
+  kube_apiserver_nodeport_allocator_available_ports: [
+    'gauge',
+    '[ALPHA] Gauge measuring the number of available NodePorts for Services',
+  ],
   go_goroutines: ['gauge', 'What the event loop waits for: sockets, timers, files.'],
   go_memstats_alloc_bytes: ['gauge', 'Bytes of the heap of V8 that objects take.'],
   go_memstats_heap_inuse_bytes: ['gauge', 'Bytes of the heap of V8 that are committed.'],
@@ -325,6 +346,14 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
   ],
   process_cpu_seconds_total: ['counter', 'Total user and system CPU time spent in seconds.'],
   process_max_fds: ['gauge', 'Maximum number of open file descriptors.'],
+  process_network_receive_bytes_total: [
+    'counter',
+    'Number of bytes received by the process over the network.',
+  ],
+  process_network_transmit_bytes_total: [
+    'counter',
+    'Number of bytes sent by the process over the network.',
+  ],
   process_open_fds: ['gauge', 'Number of open file descriptors.'],
   process_resident_memory_bytes: ['gauge', 'Resident memory size in bytes.'],
   process_start_time_seconds: ['gauge', 'Start time of the process since unix epoch in seconds.'],
@@ -332,6 +361,11 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
   process_virtual_memory_max_bytes: [
     'gauge',
     'Maximum amount of virtual memory available in bytes.',
+  ],
+  version_info: [
+    'gauge',
+    '[ALPHA] Provides the compatibility version info of the component. The component label is ' +
+      'the name of the component, usually kube, but is relevant for aggregated-apiservers.',
   ],
   rest_client_request_duration_seconds: [
     'histogram',

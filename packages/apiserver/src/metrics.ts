@@ -6,7 +6,7 @@ import type { RequestInfo } from './request-info.ts';
 import type { World } from './world.ts';
 import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
-import { VERSION } from './release.ts';
+import { GIT_VERSION, MIN_COMPATIBLE, MINOR_VERSION, VERSION } from './release.ts';
 import { printFamily } from './metric-families.ts';
 import { isLongRunning, verbOf } from './operations/long-running.ts';
 import { LastingRequests } from './operations/lasting-requests.ts';
@@ -295,6 +295,8 @@ export class Metrics {
     renderShards(world, lines);
     renderWatches(world, lines);
     world.lists.print(lines);
+    printFamily(lines, 'version_info');
+    lines.push(COMPATIBILITY);
     printFamily(lines, 'kubernetes_build_info');
     lines.push(BUILD);
     for (const source of this.#sources) source(lines);
@@ -383,6 +385,10 @@ const BUILD_FACTS: JsonObject = Object.fromEntries(
     ['platform', 'platform'],
   ].map(([label = '', name = '']) => [label, VERSION[name] ?? '']),
 );
+/** Of what is spoken, and what it can be taken for. */
+const COMPATIBILITY =
+  `version_info{binary="${GIT_VERSION.slice(1)}",component="kube",` +
+  `emulation="${MINOR_VERSION}",min_compat="${MIN_COMPATIBLE}"} 1`;
 const BUILD = `kubernetes_build_info{${Object.entries(BUILD_FACTS)
   .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
   .join()}} 1`;

@@ -13,7 +13,7 @@ import { decodePorts, encodePorts, PORTS_KEY } from './node-port-range.ts';
 import { emptyRow, EXPECT_ABSENT, EXPECT_ANY } from './storage.ts';
 import type { World } from './world.ts';
 
-const ADDRESSES = '/registry/ipaddresses/';
+export const ADDRESSES = '/registry/ipaddresses/';
 /** Writers of the bitmap are few; each loser sees what won before it tries again. */
 const PORT_TRIES_MAX = 50;
 

@@ -112,3 +112,30 @@ test('the next network is used when one is full or not ready', () => {
   model.ask('PATCH', `${NETWORKS}/more/status`, Buffer.from(patch), '', type);
   assert.match(addressOf(model, 'e'), /range is full/);
 });
+
+test('/metrics tells what is taken and what is left of each network, and of the ports', () => {
+  const model = server();
+  const told = (): string[] => {
+    const { text } = model.ask('GET', '/metrics');
+    return text.split('\n').filter((line) => line.startsWith('kube_apiserver_'));
+  };
+  const spec = { type: 'NodePort', ports: [{ port: 80 }] };
+  model.ask('POST', SERVICES, { metadata: { name: 'a' }, spec });
+  const ips = 'kube_apiserver_clusterip_allocator';
+  const ports = 'kube_apiserver_nodeport_allocator';
+  assert.deepEqual(told(), [
+    `${ips}_allocated_ips{cidr="10.96.0.0/16"} 1`,
+    `${ips}_available_ips{cidr="10.96.0.0/16"} 65533`,
+    `${ports}_allocated_ports 1`,
+    `${ports}_available_ports 2767`,
+  ]);
+  add(model, 'kubernetes', '10.96.0.0/16');
+  add(model, 'more', '10.200.0.0/24');
+  assert.equal(addressOf(model, 'b', '10.200.0.9'), '10.200.0.9');
+  assert.deepEqual(told().slice(0, 4), [
+    `${ips}_allocated_ips{cidr="10.96.0.0/16"} 1`,
+    `${ips}_allocated_ips{cidr="10.200.0.0/24"} 1`,
+    `${ips}_available_ips{cidr="10.96.0.0/16"} 65533`,
+    `${ips}_available_ips{cidr="10.200.0.0/24"} 253`,
+  ]);
+});

@@ -70,10 +70,12 @@ function linksOf(
   edge: ReviewEdge,
   metrics: AuthorizerMetrics,
 ): readonly ChainLink[] {
-  return entries.map(({ mode, webhook }): ChainLink => {
-    if (mode !== 'Webhook' || webhook === null) return mode === 'Webhook' ? 'AlwaysDeny' : mode;
+  return entries.map(({ mode, name, webhook }): ChainLink => {
+    if (mode !== 'Webhook') return { name, link: mode };
+    if (webhook === null) return 'AlwaysDeny';
     const options = { ...webhook, target: targetOf(webhook) };
-    return new WebhookAuthorizer(options, edge, metrics, () => performance.now()).authorize;
+    const link = new WebhookAuthorizer(options, edge, metrics, () => performance.now()).authorize;
+    return { name, link };
   });
 }
 
@@ -104,7 +106,9 @@ function entriesOfModes(text: string, flags: AuthorizationFlags): ModeEntry[] {
     }
     if (seen.has(mode)) throw new Error(`--authorization-mode: ${mode} is named twice`);
     seen.add(mode);
-    return { mode, webhook: mode === 'Webhook' ? entryOfFlags(flags) : null };
+    // upstream's names for what only flags describe
+    if (mode === 'Webhook') return { mode, name: 'default', webhook: entryOfFlags(flags) };
+    return { mode, name: mode.toLowerCase(), webhook: null };
   });
 }
 

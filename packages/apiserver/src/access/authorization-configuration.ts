@@ -27,6 +27,7 @@ export type Mode = (typeof MODES)[number];
 /** One authorizer of the chain; `webhook` only where the type says so. */
 export interface ModeEntry {
   readonly mode: Mode;
+  readonly name: string;
   readonly webhook: WebhookEntry | null;
 }
 
@@ -62,9 +63,10 @@ export function readAuthorizationConfiguration(value: JsonValue): ModeEntry[] {
     const path = `authorizers[${index}]`;
     const type = stringAt(one, 'type');
     if (!checkType(type, path, types, findings)) return [];
-    checkName(stringAt(one, 'name'), path, names, findings);
+    const name = stringAt(one, 'name');
+    checkName(name, path, names, findings);
     const webhook = readWebhook(one, type, path, findings);
-    return [{ mode: type, webhook }];
+    return [{ mode: type, name, webhook }];
   });
   if (findings.length > 0) throw new Error(aggregate(findings.map(fieldErrorText)));
   return entries;

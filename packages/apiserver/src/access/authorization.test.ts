@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { identityOf, type Identity } from '../identity.ts';
@@ -110,6 +111,15 @@ test('a webhook that denies outweighs those after it; one without opinion does n
   const open = model.ask('GET', `${MAPS}/b`, undefined, 'joe');
   hook.answer(review({ allowed: false }));
   assert.equal(open.status, 404);
+  const name = 'apiserver_authorization_decisions_total';
+  const { text } = model.ask('GET', '/metrics');
+  assert.deepEqual(
+    text.split('\n').filter((line) => line.startsWith(name)),
+    [
+      `${name}{decision="denied",name="default",type="Webhook"} 1`,
+      `${name}{decision="allowed",name="alwaysallow",type="AlwaysAllow"} 1`,
+    ],
+  );
 });
 
 test('a webhook that fails fails what nobody allows, and is left alone for a second', (t) => {
@@ -215,11 +225,12 @@ test('a configuration that changes counts at once, one that is wrong does not', 
     for (let tries = 0; tries < 1000 && !holds(); tries++) await setTimeout(5);
   };
   writeFileSync(file, `${of('AlwaysAllow')} `);
-  await until(() => links()[0] === 'AlwaysAllow');
-  assert.deepEqual(links(), ['AlwaysAllow']);
+  const only = [{ name: 'only', link: 'AlwaysAllow' }];
+  await until(() => isDeepStrictEqual(links(), only));
+  assert.deepEqual(links(), only);
   writeFileSync(file, of('Sometimes'));
   await until(() => print().includes('status="failure"'));
-  assert.deepEqual(links(), ['AlwaysAllow']);
+  assert.deepEqual(links(), only);
   assert.match(print(), /automatic_reloads_total\{status="success"\} 1/);
   assert.match(print(), /automatic_reloads_total\{status="failure"\} 1/);
   assert.match(print(), /last_config_info\{hash="sha256:[0-9a-f]{64}"\} 1/);

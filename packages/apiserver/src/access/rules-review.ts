@@ -1,7 +1,7 @@
 /** What somebody may do, listed: the answer of a SelfSubjectRulesReview. */
 import type { Identity } from '../identity.ts';
 import type { PolicyRule, Rbac } from '../rbac.ts';
-import type { ChainLink } from './authorizer-chain.ts';
+import { unnamed, type ChainLink } from './authorizer-chain.ts';
 import { isNode } from './node-identity.ts';
 
 export interface Listed {
@@ -38,7 +38,8 @@ export function rulesOf(
     isIncomplete = true;
     faults.add(`${who} authorizer does not support user rule resolution`);
   };
-  for (const link of links) {
+  for (const one of links) {
+    const link = unnamed(one);
     if (typeof link === 'function') cannotList('webhook');
     else if (link === 'AlwaysAllow') rules.push(RESOURCES, PATHS);
     else if (link === 'Node' && isNode(identity)) cannotList('node');

@@ -31,6 +31,23 @@ function addressSpace(limits: string): number {
   return most === 'unlimited' ? 2 ** 64 : Number(most);
 }
 
+/** Of the network namespace: the kernel counts for all who are in it, which upstream tells, too. */
+function networkBytes(): [string, number][] {
+  const text = readFileSync('/proc/self/net/netstat', 'latin1');
+  const [names = [], values = []] = text
+    .split('\n')
+    .filter((line) => line.startsWith('IpExt:'))
+    .map((line) => line.split(' '));
+  const [received = '', sent = ''] = ['InOctets', 'OutOctets'].map(
+    (name) => values[names.indexOf(name)],
+  );
+  if (received === '' || sent === '') return [];
+  return [
+    ['process_network_receive_bytes_total', Number(received)],
+    ['process_network_transmit_bytes_total', Number(sent)],
+  ];
+}
+
 /** What Linux alone tells; nothing elsewhere. */
 function fromKernel(): [string, number][] {
   try {
@@ -42,6 +59,7 @@ function fromKernel(): [string, number][] {
       ...(most === undefined ? [] : [['process_max_fds', Number(most)] as [string, number]]),
       ['process_virtual_memory_bytes', Number(pages) * PAGE_BYTES],
       ['process_virtual_memory_max_bytes', addressSpace(limits)],
+      ...networkBytes(),
     ];
   } catch {
     return [];
