@@ -7,6 +7,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodedForm } from '@megaplane/machinery/voids';
 import type { Admitted, Operation } from './admission.ts';
 import { fromStored, toStored } from '../conversion.ts';
+import { convertedForm } from './equivalent-forms.ts';
 import { serviceAccountIdentity } from '../identity.ts';
 import { shownObject } from '../managed/tracking.ts';
 import { readNamespace } from '../namespaces.ts';
@@ -25,6 +26,8 @@ function isSame({ served, subresource }: Written, to: Served): boolean {
 /** The object in another version of the same resource, as the API shows it. */
 export function shownAs(object: JsonObject | null, from: Written, to: Served): JsonObject | null {
   if (object === null) return null;
+  const converted = convertedForm(object, to);
+  if (converted !== undefined) return shownObject(encodedForm(converted));
   const shown = shownObject(encodedForm(object));
   const { resource } = from.served;
   return isSame(from, to) ? shown : fromStored(toStored(shown, resource), to.resource);

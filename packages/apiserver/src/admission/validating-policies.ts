@@ -8,6 +8,7 @@ import { shownObject } from '../managed/tracking.ts';
 import type { World } from '../world.ts';
 import { bindingsOf } from './admission-request.ts';
 import type { CheckMetrics, Enforcement } from './check-metrics.ts';
+import { prepared } from './equivalent-forms.ts';
 import { paramsOf, policyFault } from './policy-params.ts';
 import {
   conditionsOf,
@@ -117,7 +118,8 @@ export function validatingPolicies(world: World, checks: CheckMetrics): Admissio
     },
     validate: (write) => {
       const applicable = policies.for(write);
-      return applicable.length === 0 ? null : judge(checks, applicable, write);
+      if (applicable.length === 0) return null;
+      return prepared(write, applicable, () => judge(checks, applicable, write));
     },
   };
 }

@@ -6,10 +6,12 @@
  */
 import { parsePatch } from '@megaplane/machinery/patch';
 import { applyJsonPatch } from '@megaplane/machinery/patch-json';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted, Later, Request } from './admission.ts';
+import type { AdmissionPlugin, Admitted, Later, Request, Verdict } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
+import { convertBack, needsConversion, prepared, prepareForms } from './equivalent-forms.ts';
 import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
 import { isSelected } from './matching.ts';
 import { replaceObject } from './object-change.ts';
@@ -115,77 +117,99 @@ function mutateAll(
         next(index + 1);
         return;
       }
-      const wanted = isCalled(context, own, write, 'mutating');
-      if (typeof wanted !== 'boolean') {
-        then(wanted);
-        return;
-      }
-      if (!wanted) {
-        next(index + 1);
-        return;
-      }
-      callWebhook(context, write, own, 'admit', (called) => {
-        const place = `round_${pass.isAgain ? 1 : 0}_index_${index}`;
-        const refusal = take(write, own, called, pass, place);
+      const done = (refusal: Status | null): void => {
         if (refusal === null) next(index + 1);
         else then(refusal);
-      });
+      };
+      const place = `round_${pass.isAgain ? 1 : 0}_index_${index}`;
+      const ask = (): void => {
+        const wanted = isCalled(context, own, write, 'mutating');
+        if (wanted !== true) done(wanted === false ? null : wanted);
+        else {
+          callWebhook(context, write, own, 'admit', (called) => {
+            take(write, own, called, pass, place, done);
+          });
+        }
+      };
+      if (needsConversion(write, own.target)) {
+        prepareForms(write, own.target, (failure) => {
+          if (failure === null) ask();
+          else then(failure);
+        });
+      } else ask();
     };
     next(0);
   };
 }
 
-/** Takes a webhook's answer over into the object. */
+/** Takes a webhook's answer over into the object, and calls `done` once. */
 function take(
   write: Admitted,
-  { webhook, target }: Matching,
+  own: Matching,
   called: Called,
   pass: Pass,
   place: string,
-): Status | null {
-  if (called.kind === 'refused') return called.status;
+  done: (refusal: Status | null) => void,
+): void {
+  const { webhook } = own;
   const { configuration, name } = webhook;
-  // whoever failed, and may, is asked again all the same
-  const noteCall = (): void => {
-    if (!pass.isAgain) pass.called.push(webhook);
-  };
-  if (called.kind === 'ignored') {
-    noteCall();
-    write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
-    return null;
-  }
-  const { review } = called;
-  if (!review.allowed) return denialOf(webhook.name, review.status);
-  let mutated = false;
-  if (review.patch !== '') {
-    const changed = patchObject(write, target, webhook, review);
-    if (typeof changed !== 'boolean') {
-      if (changed.kind === 'refused') return changed.status;
-      noteCall();
-      write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
-      return null;
+  const settle = (outcome: boolean | Failure): void => {
+    if (typeof outcome !== 'boolean' && outcome.kind === 'refused') {
+      done(outcome.status);
+      return;
     }
-    mutated = changed;
-    if (changed) {
+    if (outcome === true) {
       pass.isChanged = true;
       // those that were called before have not seen this
       wantAgain(pass);
     }
-  }
-  const note = { configuration, webhook: name, mutated };
-  write.call.annotate(`${MUTATION}/${place}`, JSON.stringify(note));
-  noteCall();
-  return null;
+    // whoever failed, and may, is asked again all the same
+    if (!pass.isAgain) pass.called.push(webhook);
+    if (typeof outcome !== 'boolean') write.call.annotate(`failed-open.${MUTATION}/${place}`, name);
+    else {
+      const note = { configuration, webhook: name, mutated: outcome };
+      write.call.annotate(`${MUTATION}/${place}`, JSON.stringify(note));
+    }
+    done(null);
+  };
+  if (called.kind !== 'answered') settle(called);
+  else if (!called.review.allowed) done(denialOf(name, called.review.status));
+  else if (called.review.patch === '') settle(false);
+  else patchObject(write, own, called.review, settle);
 }
 
-/** True where the patch changed something. */
+/** Tells `settle` whether the patch changed something. */
 function patchObject(
+  write: Admitted,
+  { webhook, target }: Matching,
+  review: Reviewed,
+  settle: (outcome: boolean | Failure) => void,
+): void {
+  const made = patchedOf(write, target, webhook, review);
+  const { object } = write;
+  if (typeof made === 'boolean' || 'kind' in made || object === null) {
+    settle(typeof made === 'boolean' || 'kind' in made ? made : false);
+    return;
+  }
+  const replace = (next: JsonObject): void => {
+    const refusal = replaceObject(write, object, next);
+    settle(refusal === null ? true : refused(refusal));
+  };
+  if (needsConversion(write, target)) {
+    convertBack(write, made.object, (back) => {
+      if (back.ok) replace(back.object);
+      else settle(refused(back.status));
+    });
+  } else replace(shownBack(made.object, write, target));
+}
+
+/** What the patch makes of the object in the webhook's version; false where it changes nothing. */
+function patchedOf(
   write: Admitted,
   target: Served,
   webhook: Webhook,
   { patch: text, patchType }: Reviewed,
-): boolean | Failure {
-  const { object } = write;
+): false | Failure | { readonly object: JsonObject } {
   const { name } = webhook;
   const patch = parsePatch('json', text, false);
   if (!patch.ok) {
@@ -193,7 +217,7 @@ function patchObject(
     return failureOf(webhook, `received undecodable patch in webhook response: ${why}`);
   }
   if (patch.value.kind !== 'json' || patch.value.operations.length === 0) return false;
-  if (object === null) {
+  if (write.object === null) {
     const why = 'attempted to modify the object, which is not supported for this operation';
     return refused(internalError(`admission webhook ${JSON.stringify(name)} ${why}`));
   }
@@ -205,9 +229,7 @@ function patchObject(
   if (typeof patched === 'string') return refused(internalError(patched));
   const result = patchedObject(target, patched, shown);
   if ('status' in result) return refused(result.status);
-  if (JSON.stringify(result.object) === JSON.stringify(shown)) return false;
-  const refusal = replaceObject(write, object, shownBack(result.object, write, target));
-  return refusal === null ? true : refused(refusal);
+  return JSON.stringify(result.object) === JSON.stringify(shown) ? false : result;
 }
 
 type Failure = Exclude<Called, { readonly kind: 'answered' }>;
@@ -225,15 +247,24 @@ export function validatingWebhooks(world: World, context: CallContext): Admissio
     validate: (write) => {
       const matching = hooks.for(write);
       if (matching.length === 0) return null;
-      const wanted: Matching[] = [];
-      for (const own of matching) {
-        const called = isCalled(context, own, write, 'validating');
-        if (typeof called !== 'boolean') return called;
-        if (called) wanted.push(own);
-      }
-      return wanted.length === 0 ? null : validateAll(context, write, wanted);
+      return prepared(write, matching, () => validateMatching(context, write, matching));
     },
   };
+}
+
+/** Asks those whose conditions hold. */
+function validateMatching(
+  context: CallContext,
+  write: Admitted,
+  matching: readonly Matching[],
+): Verdict {
+  const wanted: Matching[] = [];
+  for (const own of matching) {
+    const called = isCalled(context, own, write, 'validating');
+    if (typeof called !== 'boolean') return called;
+    if (called) wanted.push(own);
+  }
+  return wanted.length === 0 ? null : validateAll(context, write, wanted);
 }
 
 /** All at once; who says no first is the one that is told. */

@@ -1,4 +1,5 @@
 /** The views of custom resources in versions that their conversion webhooks make. */
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller } from '../admission/webhook-call.ts';
 import { rangeOf, type Served } from '../served.ts';
 import type { Storage } from '../storage.ts';
@@ -6,7 +7,7 @@ import type { World } from '../world.ts';
 import { ConversionMetrics } from './conversion-metrics.ts';
 import { ConversionWebhook } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
-import type { CustomKind } from './custom-kind.ts';
+import type { CustomKind, CustomVersion } from './custom-kind.ts';
 import { formKept, formShown } from './custom-objects.ts';
 
 /** A view is made when the first request for its version comes, and ends with its definition. */
@@ -15,6 +16,8 @@ export class ConvertedViews {
   readonly #caller: WebhookCaller | null;
   readonly metrics: ConversionMetrics = new ConversionMetrics();
   readonly #followed = new Set<Storage>();
+  /** By name of the definition, until that changes. */
+  readonly #webhooks = new Map<string, ConversionWebhook>();
   /** By name of the definition, then by version. */
   readonly #views = new Map<string, Map<string, ConvertedStorage>>();
 
@@ -32,8 +35,7 @@ export class ConvertedViews {
     if (views === undefined) this.#views.set(kind.facts.name, (views = new Map()));
     let view = views.get(facts.name);
     if (view === undefined) {
-      const definition = custom.schemas.definition(kind.facts.name) ?? {};
-      const webhook = new ConversionWebhook(this.#world, this.#caller, this.metrics, definition);
+      const webhook = this.#webhookOf(custom);
       const base = this.#world.storageOf(kind.prefix);
       this.#follow(base);
       view = new ConvertedStorage({
@@ -52,6 +54,32 @@ export class ConvertedViews {
     return view;
   }
 
+  #webhookOf({ kind, schemas }: CustomVersion): ConversionWebhook {
+    const { name } = kind.facts;
+    let webhook = this.#webhooks.get(name);
+    if (webhook === undefined) {
+      const definition = schemas.definition(name) ?? {};
+      webhook = new ConversionWebhook(this.#world, this.#caller, this.metrics, definition);
+      this.#webhooks.set(name, webhook);
+    }
+    return webhook;
+  }
+
+  /** Brings one object into the version of `target`; a text says why that failed. */
+  convertTo(target: Served, object: JsonObject, then: (made: JsonObject | string) => void): void {
+    const { custom } = target;
+    if (custom === null) {
+      then(object);
+      return;
+    }
+    const { apiVersion } = target.resource;
+    this.#webhookOf(custom).convert([{ object, revision: 0 }], apiVersion, (outcome) => {
+      const [made] = outcome.ok ? outcome.values : [];
+      if (made !== undefined) then(formShown(custom, { ...made }));
+      else then(outcome.ok ? 'nothing was converted' : outcome.why);
+    });
+  }
+
   /** A view is asked what it can show once watches have been told, which is after this call. */
   #follow(base: Storage): void {
     if (this.#followed.has(base)) return;
@@ -67,6 +95,7 @@ export class ConvertedViews {
 
   /** Ends the views of a kind, and the watches of them. */
   drop(kind: CustomKind): void {
+    this.#webhooks.delete(kind.facts.name);
     const views = this.#views.get(kind.facts.name);
     if (views === undefined) return;
     this.#views.delete(kind.facts.name);

@@ -56,6 +56,7 @@ export class CustomDefinitions {
     this.#open().begin((work) => edge.deferPiece(work));
     kinds.catchUp = () => this.#drain();
     kinds.viewOf = (served) => this.#views.of(served);
+    kinds.convertTo = (target, object, then) => this.#views.convertTo(target, object, then);
   }
 
   /** What conversions take. */

@@ -2,6 +2,7 @@
  * The kinds that one server serves: the built-in ones, which all servers of the process share, and
  * those of its CustomResourceDefinitions, which come and go.
  */
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind, groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import { groupVersionOf } from '@megaplane/machinery/kinds';
 import { allServed, findServed, isGroupServed, servedOf, type Served } from '../served.ts';
@@ -32,6 +33,12 @@ class CustomGroup {
   versions: string[] | null = null;
 }
 
+type ConvertTo = (
+  target: Served,
+  object: JsonObject,
+  then: (made: JsonObject | string) => void,
+) => void;
+
 export class Kinds {
   readonly #groups = new Map<string, CustomGroup>();
   readonly #listeners: ((group: string) => void)[] = [];
@@ -39,6 +46,8 @@ export class Kinds {
   catchUp: () => void = () => {};
   /** The storage of versions that a webhook makes; null for all others. */
   viewOf: (served: Served) => Storage | null = () => null;
+  /** Has a kind's webhook bring an object into the version of `target`; a text says why not. */
+  convertTo: ConvertTo = (_, __, then) => then('this server converts no objects');
   #unread: UnreadKinds | null = null;
   #waiting: (() => void)[] = [];
   #count = 0;
