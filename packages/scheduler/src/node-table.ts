@@ -226,7 +226,7 @@ export class NodeTable {
   }
 
   get memoryBytes(): number {
-    let bytes = this.#keys.memoryBytes;
+    let bytes = this.#keys.memoryBytes + this.log.memoryBytes;
     bytes += this.present.memoryBytes + this.kind.memoryBytes + this.size.memoryBytes;
     bytes += this.imageSet.memoryBytes + this.pods.memoryBytes + this.firstPod.memoryBytes;
     bytes += 5 * this.milliCpu.memoryBytes;

@@ -94,25 +94,29 @@ export class Crowd {
     const { log } = this.#table;
     const from = this.#cursor;
     const changesMax = CHANGES_PER_NODE * this.size + CHANGES_MIN;
-    const isWhole =
-      from < 0 ||
-      !log.holds(from) ||
-      this.#round !== this.index.round ||
-      log.end - from > changesMax;
+    const isVoid = from < 0 || this.#round !== this.index.round;
     this.#cursor = log.end;
     this.#round = this.index.round;
-    if (!isWhole) {
-      for (let position = from; position < log.end; position++) this.#refresh(log.at(position));
-      return;
+    if (isVoid || !log.holds(from) || log.end - from > changesMax) {
+      return this.#lookAtAll(isVoid ? -1 : from);
     }
+    for (let position = from; position < log.end; position++) this.#refresh(log.at(position));
+  }
+
+  /** Looks at nodes of the crowd and at those that may have come; only what changed `since`. */
+  #lookAtAll(since: number): void {
+    const { log } = this.#table;
     for (let entry = 0; entry < this.#entryEnd; entry++) {
       const node = this.#entries[entry * WORDS]!;
-      if (node >= 0) this.#refresh(node);
+      if (node >= 0 && (since < 0 || log.mayHaveChanged(node, since))) this.#refresh(node);
     }
     for (let h = 0; h < this.#hosts.length; h++) {
       const { byNode } = this.#hosts[h]!;
       for (let slot = byNode.slotAfter(-1); slot >= 0; slot = byNode.slotAfter(slot)) {
-        this.#refresh(byNode.nodeAt(slot));
+        const node = byNode.nodeAt(slot);
+        // Who is in the crowd was looked at.
+        if (this.#entryOf.get(node) !== 0) continue;
+        if (since < 0 || log.mayHaveChanged(node, since)) this.#refresh(node);
       }
     }
   }
