@@ -1,4 +1,5 @@
 /** The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. */
+import { updateWarnings } from '@megaplane/machinery/warnings/warnings';
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
@@ -290,6 +291,10 @@ function judgeScale(
     call.fail(refusal);
     return;
   }
+  // the object is what changes, and what is odd about it is told
+  const oddities =
+    served.custom === null ? updateWarnings(served.resource, scaled, object, '') : [];
+  for (const text of oddities) call.warn(text);
   admission.validate({ ...write, object: scaleOf(scaled, revision, shape) }, (denial) => {
     if (denial === null) storeScale(context, stored, wanted, scaled, retry);
     else call.fail(denial);

@@ -114,7 +114,7 @@ function changeStored(step: Step): void {
 function storeNext(step: Step, next: JsonObject, isLate: boolean, isNamed: boolean): void {
   const { context, update, stored, attempt } = step;
   const { call, served, world } = context;
-  if (update.isApply === true) settleTimes(stored.object, next);
+  settleTimes(stored.object, next, update.isApply === true);
   const value = keptForm(served, settledForm(next));
   const bytes = encodeCanonical(value);
   const retry = (): boolean => {

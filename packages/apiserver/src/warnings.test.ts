@@ -36,3 +36,18 @@ test('owners that are told twice are kept once, and whoever sent them hears of i
     ' after mutating admission happens,u',
   );
 });
+
+test('who scales hears what is odd about the object', () => {
+  const model = admittingModel();
+  const path = '/apis/apps/v1/namespaces/n/statefulsets';
+  const labels = { a: 'b' };
+  const spread = { maxSkew: 1, topologyKey: 'z', whenUnsatisfiable: 'DoNotSchedule' };
+  const containers = [{ name: 'c', image: 'i' }];
+  const spec = { containers, topologySpreadConstraints: [spread] };
+  const template = { metadata: { labels }, spec };
+  const set = { serviceName: 's', selector: { matchLabels: labels }, template };
+  model.expect(201, 'POST', path, { metadata: { name: 'x' }, spec: set });
+  const scale = { metadata: { name: 'x', namespace: 'n' }, spec: { replicas: 3 } };
+  const { headers } = model.expect(200, 'PUT', `${path}/x/scale`, scale);
+  assert.match(headers.join(' '), /a null labelSelector results in matching no pod/);
+});

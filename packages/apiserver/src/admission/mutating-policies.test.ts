@@ -118,3 +118,15 @@ test('what is applied and cannot be decoded is told in the words of that way', (
     /: unable to convert unstructured object to \/v1, Kind=Secret: error decoding from json: ill/,
   );
 });
+
+test('a patch that makes what a kind does not have fails whatever may be ignored', () => {
+  const model = admittingModel();
+  const rule = { ...CREATES, resources: ['configmaps'] };
+  const jsonPatch = { expression: '[JSONPatch{op: "add", path: "/nope", value: 1}]' };
+  const mutations = [{ patchType: 'JSONPatch', jsonPatch }];
+  const matchConstraints = { resourceRules: [rule] };
+  mutate(model, 'p', [], { matchConstraints, mutations, failurePolicy: 'Ignore' });
+  const refused = model.expect(500, 'POST', MAPS, { metadata: { name: 'm' } });
+  const text = 'Internal error occurred: strict decoding error: unknown field "nope"';
+  assert.equal(messageOf(refused), text);
+});

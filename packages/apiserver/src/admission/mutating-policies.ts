@@ -10,7 +10,9 @@ import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch } from '@megaplane/machinery/patch';
 import { applyJsonPatch } from '@megaplane/machinery/patch-json';
-import { forbidden, type Status } from '@megaplane/machinery/status';
+import { findTypeOfKind } from '@megaplane/machinery/schema';
+import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
+import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { shownObject } from '../managed/tracking.ts';
 import type { Served } from '../served.ts';
@@ -208,9 +210,13 @@ function change(
   const next = isPatch ? found : decoded.object;
   // of custom kinds what the schema does not have goes without a word
   const fitted = refitted(target, next, target.custom === null);
-  if (fitted !== null && !fitted.ok) return unfitText(target, isPatch, fitted.message ?? '');
+  if (fitted !== null && !fitted.ok) return unfit(target, isPatch, next, fitted.message ?? '');
   const [unknown] = fitted?.strictErrors ?? [];
-  if (unknown !== undefined) return `error applying patch: ${unknown}`;
+  if (unknown !== undefined) {
+    // what is patched is decoded by the server, whose failures no policy may ignore
+    if (isPatch) return internalError(`strict decoding error: ${unknown}`);
+    return `error applying patch: ${unknown}`;
+  }
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
   const refusal = replaceObject(write, object, shownBack(result, write, target));
@@ -218,10 +224,19 @@ function change(
 }
 
 /** What is applied is decoded by another way than what is patched, which says so. */
-function unfitText({ custom, resource }: Served, isPatch: boolean, why: string): string {
-  if (isPatch || custom !== null) return `error applying patch: ${why}`;
-  const gvk = `${resource.group}/${resource.version}, Kind=${resource.kind}`;
-  return `unable to convert unstructured object to ${gvk}: error decoding from json: ${why}`;
+function unfit(
+  { custom, resource }: Served,
+  isPatch: boolean,
+  next: JsonObject,
+  why: string,
+): string | Status {
+  if (custom !== null) return `error applying patch: ${why}`;
+  if (isPatch) return internalError(why);
+  const { group, version, kind, apiVersion } = resource;
+  const type = findTypeOfKind(apiVersion, kind);
+  const fault = type === undefined ? undefined : unstructuredFault(type, next);
+  const text = fault ?? unstructuredText(why);
+  return `unable to convert unstructured object to ${group}/${version}, Kind=${kind}: ${text}`;
 }
 
 function kindred(object: JsonObject, { kind, apiVersion }: JsonObject): JsonObject {

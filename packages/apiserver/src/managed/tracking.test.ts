@@ -242,3 +242,13 @@ test('documents that are no configuration are refused in upstream’s words', ()
   );
   assert.equal(apply(`${json}{"a":"{:","b":"\\":"}}`, strict), '200 ');
 });
+
+test('an update that only leaves the time of an entry out changes nothing', () => {
+  const ask = serve();
+  const made = ask('POST', MAPS, { metadata: { name: 'a' }, data: { k: 'v' } }).text;
+  const { metadata } = JSON.parse(made) as { metadata: { managedFields: Owned[] } };
+  const managedFields = metadata.managedFields.map((entry) => ({ ...entry, time: undefined }));
+  const patch = { metadata: { managedFields } };
+  const answer = ask('PATCH', `${MAPS}/a?fieldManager=other`, patch, { 'content-type': MERGE });
+  assert.equal(answer.text, made);
+});

@@ -179,20 +179,26 @@ export function shownObject(object: JsonObject): JsonObject {
 
 /**
  * The owners as they were, where nothing but the time of an entry differs: a write that changes
- * nothing is none.
+ * nothing is none. Of updates only those can be such that leave the time of an entry out.
  */
-export function settleTimes(previous: JsonObject, next: JsonObject): void {
+export function settleTimes(previous: JsonObject, next: JsonObject, isApply: boolean): void {
   const before = objectAt(previous, 'metadata')?.['managedFields'];
   const after = objectAt(next, 'metadata')?.['managedFields'];
-  if (typeof before !== 'string' || typeof after !== 'string' || before === after) return;
-  if (untimed(before) !== untimed(after)) return;
+  if (before === undefined || after === undefined || before === after) return;
+  if (!isApply && typeof after === 'string' && !TIMELESS.test(after)) return;
+  if (!equals(untimed(before), untimed(after))) return;
   if (equals(unmanaged(previous), unmanaged(next))) {
     next['metadata'] = { ...objectAt(next, 'metadata'), managedFields: before };
   }
 }
 
-function untimed(packed: string): string {
-  return packed.replaceAll(/(^|,)([^;]*);[^;,]*/g, '$1$2');
+/** Of packed owners: one without a time. */
+const TIMELESS = /(?:^|,)[^;,]*;(?:[;,]|$)/;
+
+function untimed(owners: JsonValue): JsonValue {
+  const shown = typeof owners === 'string' ? shownManaged(owners) : owners;
+  if (!Array.isArray(shown)) return shown;
+  return shown.map((entry) => (isObject(entry) ? { ...entry, time: null } : entry));
 }
 
 function unmanaged(object: JsonObject): JsonObject {
