@@ -50,3 +50,17 @@ export function wholeNumbers<Name extends string>(
   }
   return found;
 }
+
+/** What a flag names, by commas, of `all`; another name ends the program. */
+export function namesOf<Name extends string>(
+  flag: string,
+  text: string,
+  all: readonly Name[],
+): readonly Name[] {
+  return text.split(',').map((given) => {
+    const known = all.find((name) => name === given);
+    if (known !== undefined) return known;
+    process.stderr.write(`--${flag}: ${given} is none of ${all.join(', ')}\n`);
+    process.exit(WRONG_USAGE);
+  });
+}

@@ -19,11 +19,12 @@ import { CONTENT } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
-import { flagsOf, wholeNumbers } from './flags.ts';
+import { flagsOf, namesOf, wholeNumbers } from './flags.ts';
 import { cpuSeconds, machine, printTable, startMegaplane, type Server } from './harness.ts';
 import { StormProxy, WEATHERS } from './load/storm-proxy.ts';
 
 const ALL = [...WEATHERS, 'restart', 'forward', 'back'] as const;
+const STEPS = ['nodes', 'up', 'rest', 'zero', 'daemons', 'rollout', 'namespace'] as const;
 type Storm = (typeof ALL)[number];
 
 const values = flagsOf({
@@ -34,7 +35,7 @@ const values = flagsOf({
   /** Of: throttle fail refuse slow cut restart forward back. */
   weather: { type: 'string', default: ALL.join(',') },
   /** Of: nodes up rest zero daemons rollout namespace. */
-  steps: { type: 'string', default: 'nodes,up,rest,zero,daemons,rollout,namespace' },
+  steps: { type: 'string', default: STEPS.join(',') },
   /** Requests for one object by one verb within a minute that are bearable. */
   most: { type: 'string', default: '30' },
   /** More flags of the simulator. */
@@ -42,6 +43,8 @@ const values = flagsOf({
   'give-up': { type: 'string', default: '240' },
 });
 const given = wholeNumbers(values, { nodes: 1, pods: 1, seconds: 1, most: 1, 'give-up': 1 });
+const chosen = namesOf('weather', values.weather, ALL);
+const steps = namesOf('steps', values.steps, STEPS);
 
 /** How far clocks are set. */
 const SET_MS = 3 * 3_600_000;
@@ -311,7 +314,7 @@ class Cluster {
   }
 }
 
-async function playMore(cluster: Cluster, steps: readonly string[]): Promise<void> {
+async function playMore(cluster: Cluster): Promise<void> {
   const updateStrategy = { rollingUpdate: { maxUnavailable: '34%' } };
   const make = (): Promise<void> => cluster.make('DaemonSet', 'default', { updateStrategy });
   const daemons = (): Promise<number> => cluster.daemons();
@@ -328,7 +331,6 @@ async function play(storm: Storm): Promise<readonly Row[]> {
   const dir = mkdtempSync(join(tmpdir(), 'megaplane-storms-'));
   const cluster = new Cluster(dir, storm);
   running = cluster;
-  const steps = values.steps.split(',');
   const nothing = async (): Promise<void> => {};
   try {
     await cluster.start();
@@ -352,7 +354,7 @@ async function play(storm: Storm): Promise<readonly Row[]> {
     const zero = (): Promise<void> => cluster.scale(0);
     const pods = (): Promise<number> => cluster.count('default', 'pods');
     if (steps.includes('zero')) await cluster.step('zero', zero, pods, 0);
-    await playMore(cluster, steps);
+    await playMore(cluster);
     return cluster.rows;
   } finally {
     await cluster.stop();
@@ -365,7 +367,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => void (running?.stop() ?? Promise.resolve()).then(() => process.exit(1)));
 }
 const rows: Row[] = [];
-const chosen = values.weather.split(',');
 for (const storm of ALL) if (chosen.includes(storm)) rows.push(...(await play(storm)));
 process.stdout.write(`${machine()}\n${given.nodes} nodes, ${given.pods} pods\n\n`);
 printTable(
