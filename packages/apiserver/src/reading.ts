@@ -5,6 +5,7 @@ import {
   expired,
   notFound,
   tooLargeResourceVersion,
+  unclassified,
 } from '@megaplane/machinery/status';
 import { AnswerBody } from './answer-body.ts';
 import type { Call } from './call.ts';
@@ -126,9 +127,39 @@ export function listObjects(world: World, call: Call, served: Served, options: L
     const send = (source: RowSource): void => {
       if (!call.exchange.closed) sendList(world, { ...plan, encoder: encoder.value, source });
     };
+    if (recallRows(world, call, { plan: { ...plan, encoder: encoder.value }, send })) return;
     if (filter.value.isEverything) send(world.storage);
     else whenIndexed(world, served, { filter: filter.value, range, revision }, send);
   });
+}
+
+/**
+ * True where the revision is one that only others may still have, whom it is then asked of. What
+ * they bring is given back when the answer was sent.
+ */
+function recallRows(
+  world: World,
+  call: Call,
+  { plan, send }: { plan: Omit<ListPlan, 'source'>; send: (source: RowSource) => void },
+): boolean {
+  const { storage } = world;
+  const { range, revision, test, options } = plan;
+  const { start, end } = { start: startOfPage(range, options.token), end: range.end };
+  if (storage.recall === undefined || revision >= storage.oldestRevision(start, end)) return false;
+  storage.recall({ start, end, revision, test, limit: options.limit }, (rows) => {
+    if (rows === null) failCompacted({ ...plan, source: storage }, start);
+    else if (typeof rows === 'string') call.fail(unclassified(rows));
+    else {
+      const { onDone } = call;
+      call.onDone = () => {
+        rows.free();
+        onDone?.();
+      };
+      if (call.exchange.closed) call.done();
+      else send(rows);
+    }
+  });
+  return true;
 }
 
 /**
@@ -187,7 +218,10 @@ function sendList(world: World, plan: ListPlan): void {
   if (limit > 0) {
     const search = new PageSearch(plan.source, range, readRevisionOf(plan), plan.test, limit);
     searchPage(world, plan, range, search);
-  } else if (plan.revision < world.storage.oldestRevision(range.start, range.end)) {
+  } else if (
+    plan.source.total === undefined &&
+    plan.revision < world.storage.oldestRevision(range.start, range.end)
+  ) {
     failCompacted(plan, range.start);
   } else {
     streamList(world, plan, range, metaOf(world, plan));
@@ -220,7 +254,8 @@ function searchPage(world: World, plan: ListPlan, range: KeyRange, search: PageS
 function remainingOf(world: World, plan: ListPlan, range: KeyRange): number | null {
   const { filter, options, unchangedSince } = plan;
   if (!filter.isUnselected || unchangedSince > 0) return null;
-  return Math.max(0, world.storage.count(range.start, range.end) - options.limit);
+  const count = plan.source.total ?? world.storage.count(range.start, range.end);
+  return Math.max(0, count - options.limit);
 }
 
 /** Only lists of whole objects tell which shard they show, as upstream's types have it. */

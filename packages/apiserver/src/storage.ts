@@ -102,6 +102,24 @@ export interface StorageWatch {
   close(): void;
 }
 
+/** What is wanted of the past: rows of a range that match, up to a limit (0: all). */
+export interface Recall {
+  readonly start: Buffer;
+  readonly end: Buffer;
+  readonly revision: number;
+  readonly test: { matches(row: Row): boolean };
+  readonly limit: number;
+}
+
+/** Rows that were fetched for one answer. */
+export interface RecalledRows {
+  /** All rows of the range, whether they were fetched or not. */
+  readonly total: number;
+  page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
+  /** The answer was sent, or nobody waits for it. */
+  free(): void;
+}
+
 /** See the head of the file for what holds between the members. */
 export interface Storage {
   readonly appliedRevision: number;
@@ -144,6 +162,12 @@ export interface Storage {
 
   /** The oldest revision that `page` still shows for this range. */
   oldestRevision(start: Buffer, end: Buffer): number;
+
+  /**
+   * Rows of a revision older than that, from where others keep them; null where there are none, or
+   * why nobody can tell. Absent where nobody else keeps any.
+   */
+  recall?(recall: Recall, done: (rows: RecalledRows | string | null) => void): void;
 
   /**
    * Writes `value` if the newest modRevision of `key` is `expected` (or EXPECT_ABSENT, _ANY). Both

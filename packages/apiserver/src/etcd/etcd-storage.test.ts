@@ -45,6 +45,15 @@ async function stored(key: string): Promise<Buffer> {
   return result.value.kvs[0]?.value ?? Buffer.alloc(0);
 }
 
+interface ListAnswer {
+  readonly metadata: {
+    readonly resourceVersion: string;
+    readonly continue: string;
+    readonly remainingItemCount?: number;
+  };
+  readonly items: readonly { readonly metadata: { readonly name: string } }[];
+}
+
 test('two servers on one etcd read what the other wrote, and lose no race', async () => {
   const flags = { etcdServers: url, etcdPrefix: '/two' };
   const [left, right] = [await startServer(flags), await startServer(flags)];
@@ -321,6 +330,42 @@ test('a slow etcd makes requests slow, not wrong', async () => {
   assert.equal((await fast.ask('POST', MAPS, config('b'))).status, 201);
   assert.match((await slow.ask('DELETE', MAPS)).text, /"name":"b"/);
   await Promise.all([fast.stop(), slow.stop(), proxy.close()]);
+});
+
+test('what was before a server started is read from etcd, as long as that has it', async () => {
+  const flags = { etcdServers: url, etcdPrefix: '/past' };
+  const first = await startServer(flags);
+  await first.bootstrap();
+  for (const name of ['a', 'b', 'c']) await first.ask('POST', MAPS, config(name, { k: '1' }));
+  const page = JSON.parse((await first.ask('GET', `${MAPS}?limit=1`)).text) as ListAnswer;
+  const { resourceVersion, continue: token } = page.metadata;
+  const exact = `${MAPS}?resourceVersion=${resourceVersion}&resourceVersionMatch=Exact`;
+  const before = (await first.ask('GET', exact)).text;
+  await first.ask('DELETE', `${MAPS}/b`);
+  await first.ask('PUT', `${MAPS}/c`, config('c', { k: '2' }));
+  const second = await startServer(flags);
+  assert.equal((await second.ask('GET', exact)).text, before);
+  const selected = (await second.ask('GET', `${exact}&fieldSelector=metadata.name%3Db`)).text;
+  assert.match(selected, /"name":"b"/);
+  assert.doesNotMatch(selected, /"name":"[ac]"/);
+  const rest = (await second.ask('GET', `${MAPS}?limit=1&continue=${token}`)).text;
+  const { metadata, items } = JSON.parse(rest) as ListAnswer;
+  assert.deepEqual([metadata.resourceVersion, metadata.remainingItemCount], [resourceVersion, 1]);
+  assert.deepEqual(
+    items.map((item) => item.metadata.name),
+    ['b'],
+  );
+  // a hundred lists that were read hold nothing any more
+  for (let at = 0; at < 100; at++) {
+    assert.equal((await second.ask('GET', `${exact}&limit=1`)).status, 200);
+  }
+  const newest = await client.put(Buffer.from('/elsewhere'), Buffer.from('x'));
+  assert(newest.ok);
+  assert((await client.compact(newest.value)).ok);
+  assert.equal((await second.ask('GET', exact)).status, 410);
+  const gone = await second.ask('GET', `${MAPS}?limit=1&continue=${token}`);
+  assert.match(gone.text, /"continue":"[^"]+".*"code":410/);
+  await Promise.all([first.stop(), second.stop()]);
 });
 
 test('a resource with servers of its own has its own revisions and leases', async () => {

@@ -15,6 +15,8 @@ import {
   EXPECT_ABSENT,
   type NextOutcome,
   type PageOutcome,
+  type Recall,
+  type RecalledRows,
   type Row,
   type Storage,
   type StorageEvent,
@@ -26,6 +28,7 @@ import type { EtcdOperation, EtcdRequests } from './etcd-requests.ts';
 import type { Feed } from './feed.ts';
 import type { KeyMap } from './key-map.ts';
 import { LeasePool } from './lease-pool.ts';
+import type { PastReader } from './past-rows.ts';
 import { RevisionQueue } from './revision-queue.ts';
 
 /** A read that asks for the newest state fails when that is not there by then. */
@@ -45,6 +48,7 @@ export interface EtcdStorageParts {
   readonly feed: Feed;
   readonly replica: Replica;
   readonly keys: KeyMap;
+  readonly past: PastReader;
   readonly encode: Encode;
   readonly isStale: (key: Buffer) => boolean;
   readonly eventTtlSeconds: number;
@@ -118,6 +122,16 @@ export class EtcdStorage implements Storage {
 
   oldestRevision(start: Buffer, end: Buffer): number {
     return this.#reads.oldestRevision(start, end);
+  }
+
+  recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
+    void this.#parts.past.read(recall).then((rows) => {
+      try {
+        done(rows);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    });
   }
 
   watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null {

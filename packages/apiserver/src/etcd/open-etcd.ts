@@ -20,6 +20,7 @@ import { EtcdRequests } from './etcd-requests.ts';
 import { EtcdStorage } from './etcd-storage.ts';
 import { Feed } from './feed.ts';
 import { KeyMap } from './key-map.ts';
+import { PastReader } from './past-rows.ts';
 import { RoutedStorage } from './routed-storage.ts';
 import { StoredValues } from './stored-values.ts';
 
@@ -104,6 +105,7 @@ async function openOne(
     replica,
     keys,
     requests,
+    past: new PastReader(client, keys, pastDecoder({ keys, values, sealer, log })),
     encode: (key, value) => {
       const name = key.toString('latin1');
       const bytes = values.encode(name, value);
@@ -143,6 +145,11 @@ interface Decoding {
   /** By key: how a value is sealed, where it is. */
   readonly seals: Map<string, string>;
   readonly log: EtcdOptions['log'];
+}
+
+/** How values of the past are sealed says nothing of what is kept now. */
+function pastDecoder(decoding: Omit<Decoding, 'seals'>): (key: Buffer, value: Buffer) => Buffer {
+  return (key, value) => opened(key, value, { ...decoding, seals: new Map() });
 }
 
 /** A value of etcd as the replica keeps it; as it is where it cannot be opened. */

@@ -3,7 +3,15 @@
  * has revisions of its own, so one sees them from a *home*: what is asked about revisions is asked
  * of the home, and each key is read and written where it is kept.
  */
-import type { PageOutcome, Row, Storage, StorageWatch, WriteDone } from '../storage.ts';
+import type {
+  PageOutcome,
+  Recall,
+  RecalledRows,
+  Row,
+  Storage,
+  StorageWatch,
+  WriteDone,
+} from '../storage.ts';
 
 interface Place {
   /** `/registry/events/` */
@@ -108,6 +116,12 @@ export class RoutedStorage implements Storage {
 
   oldestRevision(start: Buffer, end: Buffer): number {
     return this.#of(start).oldestRevision(start, end);
+  }
+
+  recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
+    const storage = this.#of(recall.start);
+    if (storage.recall === undefined) done(null);
+    else storage.recall(recall, done);
   }
 
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {

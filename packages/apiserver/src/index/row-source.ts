@@ -8,6 +8,8 @@ import type { ShardLists } from './shard-lists.ts';
 /** As `Storage.page`: may leave out rows that the list's filter refuses, and no others. */
 export interface RowSource {
   page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
+  /** How many rows the range has, where this source knows it better than storage does. */
+  readonly total?: number;
   /** As `Storage.keys`. */
   keys?(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
 }
