@@ -103,7 +103,7 @@ export function negotiate(accept: string, offer: Offer, pretty: boolean): Result
     const encoding = encodingOf(clause);
     if (encoding === undefined || !isOffered(clause.type, offer)) continue;
     isTypeKnown = true;
-    if (!isServed(clause, encoding)) continue;
+    if (!isServed(clause, encoding, offer)) continue;
     const transform = transformOf(clause, offer);
     if (transform === null) continue;
     // tables hold cells of any type, for which protobuf has no form
@@ -133,9 +133,10 @@ export function encodingOf({ type }: Clause): Negotiated['encoding'] | undefined
   return ENCODINGS[type];
 }
 
-/** YAML has no form for streams, and no version of the server is known by its name. */
-function isServed({ parameters }: Clause, encoding: Negotiated['encoding']): boolean {
-  if ((parameters.get('sv') ?? '') !== '') return false;
+/** YAML has no form for streams, and only where there are objects has the server a version. */
+function isServed({ parameters }: Clause, encoding: Negotiated['encoding'], offer: Offer): boolean {
+  const version = parameters.get('sv') ?? '';
+  if (version !== '' && (version !== 'v1' || !offer.tables)) return false;
   const stream = parameters.get('stream') ?? '';
   return stream === '' || (stream === 'watch' && encoding !== 'yaml');
 }

@@ -33,7 +33,8 @@ test('parameters of a type are taken as upstream takes them', () => {
   assert.match(get(`${MAPS}/a`, json('pretty=1')).text, /^\{\n {2}"kind"/);
   assert.match(get(`${MAPS}/a?pretty=x`, json('charset=x')).text, /^\{"kind"/);
   assert.match(get(`${MAPS}/zz?pretty=x`, json('pretty=true')).text, /^\{"kind"/);
-  for (const odd of ['stream=x', 'g=meta.k8s.io;v=v1', 'v=v1']) {
+  assert.equal(get(`${MAPS}/a`, json('sv=v1')).status, 200);
+  for (const odd of ['stream=x', 'g=meta.k8s.io;v=v1', 'v=v1', 'sv=v2']) {
     assert.equal(get(`${MAPS}/a`, json(odd)).status, 406, odd);
   }
   assert.equal(get(`${MAPS}/a`, 'application/yaml;stream=watch').status, 406);

@@ -93,6 +93,13 @@ test('what is printed is read as what it was', () => {
   );
 });
 
+test('breaks of lines that other readers fold are written by their names', () => {
+  const text = 'a\u2028b \u2029 c\u0085\u2028';
+  const yaml = yamlText({ text });
+  assert.equal(yaml, 'text: "a\\Lb \\P c\\N\\L"\n');
+  assert.deepEqual(parseYaml(yaml), { value: { text } });
+});
+
 test('a string that is almost a number of a hundred kilobytes is printed in time', () => {
   const before = process.cpuUsage();
   yamlText({ a: `${'0'.repeat(100_000)}!` });

@@ -30,8 +30,8 @@ const TIMESTAMP = new RegExp(String.raw`^\d{4}-\d{1,2}-\d{1,2}(?:${CLOCK}${ZONE}
 const FIRST = /^[#,[\]{}&*!|>'"%@`]|^[?:-](?=[ \n]|$)|^---|^\.\.\./;
 /** What cannot be inside of one. */
 const INSIDE = /:(?=[ \n]|$)|[ \n]#|^ | $/;
-/** What only double quotes can hold. */
-const SPECIAL = /[^\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd]|\ufeff/u;
+/** What only double quotes can hold; breaks of lines, which readers fold elsewhere, among it. */
+const SPECIAL = /[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd]|\ufeff/u;
 /** Lines that cannot stand as they are: their spaces would be lost to an editor. */
 const TRAILING = / (?=\n|$)/;
 
@@ -152,6 +152,9 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['\f', '\\f'],
   ['\r', '\\r'],
   ['\u001b', '\\e'],
+  ['\u0085', '\\N'],
+  ['\u2028', '\\L'],
+  ['\u2029', '\\P'],
   ['"', '\\"'],
   ['\\', '\\\\'],
 ]);
