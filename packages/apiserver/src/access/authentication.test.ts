@@ -14,6 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
+import { fromJson } from '@megaplane/machinery/cel/json-values';
+import { compileCel } from '@megaplane/machinery/cel/program';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { authenticate, isUnknown, type TokenReader } from '../authentication.ts';
 import { issueCertificate } from '../certificates.ts';
@@ -29,6 +31,7 @@ import {
 } from './authentication-flags.ts';
 import { FrontProxy } from './front-proxy.ts';
 import { jwtReader, type IssuerKeys } from './jwt-authenticator.ts';
+import { CLAIMS_ENVIRONMENT, CLAIMS_TYPE } from './jwt-environment.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const NOW_S = NOW_MS / 1000;
@@ -102,13 +105,14 @@ test('a token of an issuer is a user by its claims, with prefixes', () => {
   const { read, told } = readerOf(PLAIN);
   const found = known(read, tokenOf({ groups: ['a', 'b', ''], id: '9' }));
   assert.equal(found?.user, 'oidc:ann');
-  assert.deepEqual(found.groups, ['g:a', 'g:b', 'system:authenticated']);
+  assert.deepEqual(found.groups, ['g:a', 'g:b', 'g:', 'system:authenticated']);
   assert.equal(found.uid, '9');
   const one = known(
     read,
     tokenOf({ groups: 'solo', id: '' }, EC.privateKey, { alg: 'ES384', kid: 'ec' }),
   );
   assert.deepEqual(one?.groups, ['g:solo', 'system:authenticated']);
+  assert.equal(known(read, tokenOf({ id: '9', nbf: NOW_S + 60 }))?.uid, '9', 'clocks differ');
   assert.deepEqual(told, []);
 });
 
@@ -116,7 +120,8 @@ test('tokens that prove nothing are refused, and the log says why', () => {
   const { read, told } = readerOf(PLAIN);
   const refused: [string, RegExp][] = [
     [tokenOf({ exp: NOW_S }), /its time is over/],
-    [tokenOf({ nbf: NOW_S + 5 }), /its time has not come/],
+    [tokenOf({ nbf: NOW_S + 61 }), /its time has not come/],
+    [tokenOf({ nbf: 'soon' }), /claim nbf is "soon"/],
     [tokenOf({ aud: ['you'] }), /for another audience/],
     [tokenOf({ id: 7 }), /claim id is no text/],
     [tokenOf({ id: 'x', sub: '' }), /names no user/],
@@ -179,6 +184,17 @@ test('expressions make users, and rules refuse them', () => {
   }
 });
 
+test('numbers of claims are doubles for expressions, wherever they are', () => {
+  const evaluate = (source: string): unknown => {
+    const compiled = compileCel(CLAIMS_ENVIRONMENT, source);
+    assert.ok(compiled.ok);
+    const claims = fromJson({ exp: 3, list: [{ n: 3 }] }, CLAIMS_TYPE);
+    return compiled.program.evaluate({ claims }).value;
+  };
+  assert.equal(evaluate('type(claims.exp) == double && claims.exp == 3'), true);
+  assert.equal(evaluate('type(dyn(claims.list)[0].n) == double'), true);
+});
+
 test('findings in a configuration have their paths and upstream’s words', () => {
   const findings = (text: string): string => {
     try {
@@ -194,7 +210,12 @@ jwt:
 - issuer: {url: 'http://u:p@x?q#f', audiences: [a, a, '']}
   claimMappings: {username: {claim: sub}, uid: {claim: a, expression: b}}
 - issuer: {url: 'https://own', discoveryURL: 'https://own/', audiences: []}
-  claimValidationRules: [{}, {claim: c, message: m}, {claim: c}, {expression: '1'}]
+  claimValidationRules:
+  - {}
+  - {claim: c, message: m}
+  - {claim: c}
+  - {expression: '1'}
+  - {expression: 'claims.a.all(x, true)'}
   claimMappings:
     username: {expression: claims.email, prefix: x}
     extra: [{key: Foo, valueExpression: "''"}, {key: x.k8s.io/y, valueExpression: ''}]
@@ -217,6 +238,7 @@ jwt:
     'claimValidationRules[1].message: Invalid value: "m": may not be specified when claim is set',
     'claimValidationRules[2].claim: Duplicate value: "c"',
     'claimValidationRules[3].expression: Invalid value: "1": must evaluate to bool',
+    "expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)",
     'username.prefix: Invalid value: "x": may not be specified when expression is set',
     'claims.email_verified must be used',
     'extra[0].key: Invalid value: "Foo": must be lowercase',

@@ -50,7 +50,7 @@ export interface IssuerKeys {
 }
 
 /** Tokens may be this far ahead of our clock. */
-const SKEW_MS = 0;
+const SKEW_MS = 60_000;
 
 /** Why a token is not taken; for the log, since clients learn nothing. */
 export class TokenRefused extends Error {}
@@ -76,6 +76,20 @@ export function jwtReader(
   };
 }
 
+const isNumber = (claim: JsonValue): boolean => typeof claim === 'number';
+const isText = (claim: JsonValue): boolean => claim === null || typeof claim === 'string';
+const isTexts = (claim: JsonValue): boolean =>
+  Array.isArray(claim) ? claim.every((one) => typeof one === 'string') : isText(claim);
+
+/** What a token must have as upstream's library (go-oidc) reads it, where it has it at all. */
+const FORMS: readonly (readonly [claim: string, isFit: (value: JsonValue) => boolean])[] = [
+  ['sub', isText],
+  ['aud', isTexts],
+  ['exp', isNumber],
+  ['iat', isNumber],
+  ['nbf', (claim) => claim === null || isNumber(claim)],
+];
+
 function verify(jwt: Jwt, issuer: JwtIssuer, keys: IssuerKeys, nowMs: number): Unknown | null {
   const { header, claims } = jwt;
   const algorithm = typeof header['alg'] === 'string' ? header['alg'] : '';
@@ -86,7 +100,14 @@ function verify(jwt: Jwt, issuer: JwtIssuer, keys: IssuerKeys, nowMs: number): U
     throw new TokenRefused('it is for another audience');
   }
   const { exp: expires, nbf: starts } = claims;
-  if (typeof expires !== 'number' || expires * 1000 <= nowMs) {
+  for (const [name, isFit] of FORMS) {
+    const claim = claims[name];
+    if (claim !== undefined && !isFit(claim)) {
+      throw new TokenRefused(`claim ${name} is ${JSON.stringify(claim)}`);
+    }
+  }
+  // parts of a second do not count
+  if (typeof expires !== 'number' || Math.trunc(expires) * 1000 <= nowMs) {
     throw new TokenRefused('its time is over');
   }
   if (typeof starts === 'number' && starts * 1000 > nowMs + SKEW_MS) {
@@ -186,8 +207,12 @@ function groupsOf(
   if (source.kind === 'none') return [];
   if (source.kind === 'expression') return listOf(valueOf(source.program), 'groups');
   const found = claims[source.claim];
-  if (found === undefined) return [];
-  return listOf(found, `claim ${source.claim}`).map((group) => source.prefix + group);
+  if (found === undefined || found === null) return [];
+  const list = Array.isArray(found) ? found : [found];
+  return list.map((group) => {
+    if (typeof group === 'string') return source.prefix + group;
+    throw new TokenRefused(`claim ${source.claim} holds something else than texts`);
+  });
 }
 
 /** A text or a list of texts; empty ones and null count for nothing. */

@@ -2,9 +2,9 @@
 import { objectOf } from '@megaplane/machinery/cel/admission-environment';
 import type { Environment } from '@megaplane/machinery/cel/checker';
 import { celEnvironment } from '@megaplane/machinery/cel/program';
-import { DYN, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
+import { ANY, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
 
-export const CLAIMS_TYPE: CelType = mapOf(STRING, DYN);
+export const CLAIMS_TYPE: CelType = mapOf(STRING, ANY);
 export const USER_TYPE: CelType = objectOf('kubernetes.UserInfo', {
   username: STRING,
   uid: STRING,

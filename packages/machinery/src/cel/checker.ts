@@ -6,6 +6,7 @@ import {
   BOOL,
   BYTES,
   DOUBLE,
+  ANY,
   DYN,
   INT,
   isAssignable,
@@ -387,7 +388,7 @@ class Checker {
   #loopTypes(expr: Fold, range: CelType): readonly [CelType, CelType] {
     const [key = DYN, value = DYN] = range.params;
     const isPair = expr.second !== '';
-    const kind: string = range.kind;
+    const kind: string = range.name === ANY.name ? range.name : range.kind;
     switch (kind) {
       case 'list':
         return isPair ? [INT, key] : [key, DYN];

@@ -7,7 +7,7 @@ import { isGoInt } from '../custom/go-texts.ts';
 import { equals } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { durationText, parseTimestamp, timestampText } from './time-library.ts';
-import { DYN, keywordName, type CelType } from './typing.ts';
+import { listOf, ANY, DYN, keywordName, type CelType } from './typing.ts';
 import {
   CelError,
   CelList,
@@ -148,7 +148,14 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
     default:
   }
   if (type.isIntOrString === true) return intOrString(value);
-  return untyped(value);
+  return type === ANY ? anyOf(value) : untyped(value);
+}
+
+/** As Go's encoding/json reads what it knows nothing of: every number is a double. */
+function anyOf(value: JsonValue): CelValue {
+  if (typeof value === 'number') return value;
+  if (Array.isArray(value)) return new JsonList(value, listOf(ANY));
+  return isRecord(value) ? new JsonMap(value, ANY) : untyped(value);
 }
 
 function intOrString(value: JsonValue): CelValue {

@@ -59,6 +59,8 @@ function plain(kind: CelType['kind'], name: string = kind): CelType {
 }
 
 export const DYN: CelType = plain('dyn');
+/** As `dyn`, but nothing goes through its members: who means to has to say `dyn(...)`. */
+export const ANY: CelType = plain('dyn', 'any');
 export const NULL: CelType = plain('null');
 export const BOOL: CelType = plain('bool');
 export const INT: CelType = plain('int');
