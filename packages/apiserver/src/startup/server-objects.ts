@@ -47,10 +47,7 @@ function serviceCidr(ranges: readonly string[], lastTransitionTime: string): Jso
   return {
     kind: 'ServiceCIDR',
     apiVersion: 'networking.k8s.io/v1',
-    metadata: {
-      name: 'kubernetes',
-      finalizers: ['networking.k8s.io/service-cidr-finalizer'],
-    },
+    metadata: { name: 'kubernetes' },
     spec: { cidrs: [...ranges] },
     status: {
       conditions: [
@@ -58,7 +55,7 @@ function serviceCidr(ranges: readonly string[], lastTransitionTime: string): Jso
           type: 'Ready',
           status: 'True',
           reason: '',
-          message: 'Kubernetes Service CIDR is ready',
+          message: 'Kubernetes default Service CIDR is ready',
           lastTransitionTime,
         },
       ],
