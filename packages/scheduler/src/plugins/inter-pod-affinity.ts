@@ -6,6 +6,7 @@ import { SCORE_MAX, SKIP, unresolvable, unschedulable, type Rejection } from '..
 import type { Labels } from '../objects.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { TermIndex } from '../term-index.ts';
+import { TriedCounts } from '../tried-counts.ts';
 
 export interface InterPodAffinityArgs {
   readonly hardPodAffinityWeight?: number;
@@ -16,12 +17,14 @@ const NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules");
 const ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules");
 const EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
 
-/** Pods by topology key and value, never an entry of zero. */
+/** Pods by topology key and value. */
 class TopologyCounts {
-  readonly #byKey = new Map<string, Map<string, number>>();
+  readonly #byKey = new Map<string, TriedCounts>();
+  /** Entries that are not zero, or are kept in any case. */
+  #entries = 0;
 
   get isEmpty(): boolean {
-    return this.#byKey.size === 0;
+    return this.#entries === 0;
   }
 
   at(node: NodeInfo, topologyKey: string): number {
@@ -39,15 +42,18 @@ class TopologyCounts {
     const value = node.labels[topologyKey];
     if (value === undefined) return;
     let byValue = this.#byKey.get(topologyKey);
-    if (byValue === undefined) this.#byKey.set(topologyKey, (byValue = new Map()));
-    const sum = (byValue.get(value) ?? 0) + amount;
-    if (sum !== 0 || keepsZero) byValue.set(value, sum);
-    else if (byValue.delete(value) && byValue.size === 0) this.#byKey.delete(topologyKey);
+    if (byValue === undefined) this.#byKey.set(topologyKey, (byValue = new TriedCounts()));
+    const before = byValue.get(value);
+    const sum = (before ?? 0) + amount;
+    byValue.set(value, sum);
+    if (keepsZero) this.#entries += before === undefined ? 1 : 0;
+    else this.#entries += Number(sum !== 0) - Number((before ?? 0) !== 0);
   }
 
   clone(): TopologyCounts {
     const copy = new TopologyCounts();
-    for (const [key, byValue] of this.#byKey) copy.#byKey.set(key, new Map(byValue));
+    for (const [key, byValue] of this.#byKey) copy.#byKey.set(key, new TriedCounts(byValue));
+    copy.#entries = this.#entries;
     return copy;
   }
 }

@@ -6,6 +6,7 @@ import { selects } from '../pod-info.ts';
 import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Scorer } from '../plugin.ts';
 import { SCORE_MAX, SKIP, unresolvable, unschedulable } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
+import { TriedCounts } from '../tried-counts.ts';
 import { defaultRules, ownRules, type Siblings, type SpreadRule } from '../spread-rules.ts';
 
 export interface PodTopologySpreadArgs {
@@ -42,13 +43,11 @@ function countPods(node: NodeInfo, selector: LabelSelector, namespace: string): 
 class SkewFilter implements Filter {
   readonly #pod: PodInfo;
   readonly #rules: readonly SpreadRule[];
-  readonly #counts: readonly Map<string, number>[];
-  /** By rule, the smallest of its counts; undefined: to be found anew. */
-  readonly #leasts: (number | undefined)[] = [];
+  readonly #counts: readonly TriedCounts[];
   /** By rule, 1 if the pod counts itself. */
   readonly #selves: readonly number[];
 
-  constructor(pod: PodInfo, rules: readonly SpreadRule[], counts: readonly Map<string, number>[]) {
+  constructor(pod: PodInfo, rules: readonly SpreadRule[], counts: readonly TriedCounts[]) {
     this.#pod = pod;
     this.#rules = rules;
     this.#counts = counts;
@@ -56,7 +55,7 @@ class SkewFilter implements Filter {
   }
 
   static over(pod: PodInfo, rules: readonly SpreadRule[], snapshot: Snapshot): SkewFilter {
-    const counts = rules.map(() => new Map<string, number>());
+    const counts = rules.map(() => new TriedCounts());
     for (const node of snapshot.nodes) {
       if (!hasAllKeys(rules, node)) continue;
       for (const [index, rule] of rules.entries()) {
@@ -80,12 +79,8 @@ class SkewFilter implements Filter {
   }
 
   #least(index: number, { minDomains }: SpreadRule): number {
-    let least = this.#leasts[index];
-    if (least !== undefined) return least;
-    const counts = this.#counts[index] ?? new Map<string, number>();
-    least = counts.size >= minDomains ? Infinity : 0;
-    for (const count of counts.values()) least = Math.min(least, count);
-    return (this.#leasts[index] = least);
+    const counts = this.#counts[index];
+    return counts === undefined || counts.size < minDomains ? 0 : counts.least();
   }
 
   addPod(pod: PodInfo, node: NodeInfo): void {
@@ -97,7 +92,7 @@ class SkewFilter implements Filter {
   }
 
   clone(): SkewFilter {
-    const counts = this.#counts.map((count) => new Map(count));
+    const counts = this.#counts.map((count) => new TriedCounts(count));
     return new SkewFilter(this.#pod, this.#rules, counts);
   }
 
@@ -108,7 +103,6 @@ class SkewFilter implements Filter {
       const value = node.labels[rule.topologyKey] ?? '';
       const counts = this.#counts[index];
       counts?.set(value, (counts.get(value) ?? 0) + delta);
-      this.#leasts[index] = undefined;
     }
   }
 }
