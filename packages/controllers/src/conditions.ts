@@ -34,15 +34,20 @@ export function withCondition(
 
 /**
  * What a strategic merge patch says of a list of conditions: these are changed in their places or
- * come last. Without the order a patch puts what is new before all that is there.
+ * come last. Without the order a patch puts what is new before all that is there; one whose items
+ * stand in another order is refused.
  */
 export function conditionsPatch(
   before: readonly JsonValue[],
   changed: readonly JsonObject[],
 ): JsonObject {
-  const types = new Set([...before, ...changed].map((one) => stringAt(one, 'type')));
-  const order = [...types].map((type) => ({ type }));
-  return { '$setElementOrder/conditions': order, conditions: [...changed] };
+  const types = [...new Set([...before, ...changed].map((one) => stringAt(one, 'type')))];
+  const conditions: JsonObject[] = [];
+  for (const type of types) {
+    const condition = findCondition(changed, type);
+    if (condition !== undefined) conditions.push(condition);
+  }
+  return { '$setElementOrder/conditions': types.map((type) => ({ type })), conditions };
 }
 
 /**
