@@ -130,3 +130,32 @@ test('a patch that makes what a kind does not have fails whatever may be ignored
   const text = 'Internal error occurred: strict decoding error: unknown field "nope"';
   assert.equal(messageOf(refused), text);
 });
+
+test('nulls that are applied are values that no field is of, and remove nothing', () => {
+  const model = admittingModel();
+  const matchConstraints = { resourceRules: [CREATES] };
+  const applied = (expression: string): string => {
+    const mutations = [{ patchType: 'ApplyConfiguration', applyConfiguration: { expression } }];
+    const name = `p${expression.length}`;
+    mutate(model, name, [], { matchConstraints, mutations });
+    const refused = model.expect(403, 'POST', MAPS, {
+      metadata: { name: 'm' },
+      data: { a: 'b' },
+    });
+    model.expect(200, 'DELETE', `${GROUP}/mutatingadmissionpolicies/${name}`);
+    return messageOf(refused).replace(/^.* to typed object: /, '');
+  };
+  assert.equal(
+    applied('Object{data: {"a": null}}'),
+    '.data.a: expected string, got &value.valueUnstructured{Value:0}',
+  );
+  assert.equal(applied('Object{data: null}'), '.data: expected map, got &{NULL_VALUE}');
+  assert.equal(
+    applied('Object{immutable: null}'),
+    '.immutable: expected boolean, got &{NULL_VALUE}',
+  );
+  assert.equal(
+    applied('Object{metadata: Object.metadata{finalizers: null}}'),
+    '.metadata.finalizers: expected list, got &{NULL_VALUE}',
+  );
+});

@@ -1,6 +1,7 @@
 /** MutatingAdmissionPolicy: expressions that change what is written. */
 import { builtinSchema } from '@megaplane/machinery/apply/builtin-schema';
 import { atomicPaths, faultsText, typedFaults } from '@megaplane/machinery/apply/typed-faults';
+import { voidFaults } from '@megaplane/machinery/apply/void-faults';
 import { DEDUCED_SCHEMA, type FieldSchema } from '@megaplane/machinery/apply/field-schema';
 import { mergeValues } from '@megaplane/machinery/apply/merge';
 import { MadeObject } from '@megaplane/machinery/cel/admission-environment';
@@ -272,7 +273,7 @@ function merged(shown: JsonObject, made: CelValue, target: Served): JsonObject |
   const json = toJson(made);
   if (json instanceof CelError) return json.message;
   const schema = schemaOf(target);
-  const faults = typedFaults(schema, json, false);
+  const faults = [...typedFaults(schema, json, false), ...voidFaults(schema, json)];
   if (faults.length > 0) {
     const why = `failed to convert patch object to typed object: ${faultsText(faults)}`;
     return `error applying patch: ${why}`;
