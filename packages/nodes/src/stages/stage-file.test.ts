@@ -376,7 +376,16 @@ test('what is no file of kwok is refused with its place, before anything is play
       [fine.replace('kwok.x-k8s.io/v1alpha1', 'kwok.sigs.k8s.io/v1')],
       /^f0\.yaml:1:13: apiVersion: "kwok\..*" has no Stage; write kwok\.x-k8s\.io\/v1alpha1$/,
     ],
+    [['- a\n'], /^f0\.yaml:1:1: a mapping is expected$/],
     [['kind: Stag'], /^f0\.yaml:1:7: kind: "Stag" is no kind of kwok; known are Stage, Logs, /],
+    [
+      ['apiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: x'],
+      /^f0\.yaml:2:7: kind: "StorageClass" is no kind of kwok; known are Stage, Logs, /,
+    ],
+    [
+      [`${KWOK}kind: Logs\nmetadata: { name: p }\nspecs: {}`],
+      /^f0\.yaml:4:8: specs: unknown field "specs"; known are apiVersion, kind, /,
+    ],
     [
       ['apiVersion: v1\nkind: KwokConfiguration'],
       /has no KwokConfiguration; write config\.kwok\.x-k8s\.io\/v1alpha1$/,

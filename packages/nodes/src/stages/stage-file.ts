@@ -42,6 +42,17 @@ const APPLY_TYPES = ['apply', 'merge', 'strategic'] as const;
 const STEP_KINDS = ['event', 'finalizers', 'delete', 'patch', 'apply'] as const;
 const EVENT_TYPES = ['Normal', 'Warning'] as const;
 
+/** Fields that documents of kwok's kinds have. */
+export const TOP_FIELDS: readonly string[] = [
+  'apiVersion',
+  'kind',
+  'metadata',
+  'spec',
+  'status',
+  'options',
+  'data',
+];
+
 /** What stages may use: functions of templates, and what expressions know. */
 export interface StageLanguages {
   readonly functions: TemplateFunctions;
@@ -64,14 +75,15 @@ export function readStageFile(file: string, text: string, languages: StageLangua
   const others: OtherDocument[] = [];
   const warnings: string[] = [];
   for (const document of readDocuments(file, text)) {
-    const top = ['apiVersion', 'kind', 'metadata', 'spec', 'status', 'options', 'data'];
-    const member = document.members(top);
-    const apiVersion = member('apiVersion').text('');
-    const kind = member('kind').text();
+    // what it is comes first: documents of others have other fields
+    if (document.inside('kind').isAbsent) document.members(TOP_FIELDS);
+    const apiVersion = document.inside('apiVersion').text('');
+    const kind = document.inside('kind').text();
     if (kind !== 'Stage' || apiVersion !== STAGE_API_VERSION) {
       others.push({ apiVersion, kind, field: document });
       continue;
     }
+    const member = document.members(TOP_FIELDS);
     const reader = new StageReader(functions, tools, warnings);
     const stage = reader.read(member('metadata'), member('spec'));
     if (stage === null) continue;

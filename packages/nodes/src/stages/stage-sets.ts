@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { PORT_KINDS, type PortConfig } from '../port/port-config.ts';
 import { CONFIGURATION_API_VERSION } from './kwok-configuration.ts';
-import { readStageFile, STAGE_API_VERSION, type OtherDocument } from './stage-file.ts';
+import { readStageFile, STAGE_API_VERSION, TOP_FIELDS, type OtherDocument } from './stage-file.ts';
 import type { StageLanguages } from './stage-file.ts';
 import type { Stage } from './stage.ts';
 import { FileError, type Field } from './yaml-fields.ts';
@@ -75,6 +75,7 @@ export function loadStages(
         continue;
       }
       judgeKind(other);
+      field.members(TOP_FIELDS);
       if (!isSet && kind !== CONFIGURATION) once(`${kind} ${field.nameInside}`, field);
       take(other, name);
     }
