@@ -48,9 +48,13 @@ test('aliases and depths that cannot be followed are refused in words, not by ex
   const bomb = ['a0: &a0 [x]', ...[1, 2, 3, 4, 5, 6].map(level)].join('\n');
   assert.equal(error(bomb), 'yaml: document contains excessive aliasing');
   assert.equal(error('a: *nope'), "yaml: unknown anchor 'nope' referenced");
-  assert.match(error('a: &x [*x]'), /^yaml: an anchor contains itself/);
+  assert.equal(error('a: &x [*x]'), "yaml: anchor 'x' value contains itself");
+  const many = `a: &a b\nc: [${Array(500).fill('*a').join()}]`;
+  assert.match(error(many), /"b","b"/);
+  const large = `a: &a ${'x'.repeat(100_000)}\nc: [${Array(500).fill('*a').join()}]`;
+  assert.equal(error(large), 'yaml: document contains excessive aliasing');
   assert.match(error('a: {<<: 3}'), /^yaml: map merge requires map or sequence of maps/);
-  assert.match(error(`a: ${'['.repeat(9000)}`), /^yaml: line 1: values are nested too deeply$/);
+  assert.match(error(`a: ${'['.repeat(9000)}`), /^yaml: values are nested too deeply$/);
 });
 
 test('a member may have any name, and changes nothing but itself', () => {
@@ -58,4 +62,27 @@ test('a member may have any name, and changes nothing but itself', () => {
   assert(!('error' in read));
   assert.equal(JSON.stringify(read.value), '{"a":{"__proto__":{"b":1},"constructor":2}}');
   assert.equal(Reflect.get(Object.prototype, 'b'), undefined);
+});
+
+test('what upstream does not take for YAML 1.1 is refused, and what it decodes is decoded', () => {
+  const cases: Readonly<Record<string, unknown>> = {
+    'a: \u0007': 'yaml: control characters are not allowed',
+    '%YAML 1.2\n---\na: b': 'yaml: found incompatible YAML document',
+    '%FOO\n---\na: b': 'yaml: found unknown directive name',
+    '...': 'yaml: did not find expected node content',
+    '{"a": "\\ud83d\\ude00"}': 'yaml: found invalid Unicode character escape code',
+    'a: @b': 'yaml: found character that cannot start any token',
+    'b: 1\na: "\\q"': 'yaml: line 2: found unknown escape character',
+    '{a: b}: c': 'yaml: invalid map key: map[interface {}]interface {}{"a":"b"}',
+    '~: x': 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "x"',
+    'a: !!binary "x!"': 'yaml: !!binary value contains invalid base64 data',
+    '%YAML 1.1\n---\na: b': { a: 'b' },
+    'a: !!binary eA==': { a: 'x' },
+    'a: !!float 1': { a: 1 },
+    'a: b\rc: d\r': { a: 'b', c: 'd' },
+  };
+  for (const [text, wanted] of Object.entries(cases)) {
+    const read = parseYaml(text);
+    assert.deepEqual('error' in read ? read.error : read.value, wanted, text);
+  }
 });

@@ -1,6 +1,9 @@
 /** YAML of requests; the library is loaded when the first one comes. */
 import { createRequire } from 'node:module';
+import { base64Fault } from '@megaplane/machinery/base64';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+
+import { contentsFault, textFault, type YamlNode } from './yaml-faults.ts';
 
 interface Yaml {
   parseDocument(text: string, options: object): YamlDocument;
@@ -10,7 +13,8 @@ interface Yaml {
 
 interface YamlDocument {
   readonly errors: readonly Error[];
-  toJS(): unknown;
+  readonly contents: YamlNode | null;
+  toJS(options: object): unknown;
 }
 
 interface LineCounter {
@@ -53,7 +57,7 @@ function customTags(tags: readonly (Tag | string)[]): (Tag | string)[] {
     if (!tag.test.test('.')) return tag;
     return { ...tag, test: withDigits(tag.test) };
   });
-  return [OCTAL, ...changed];
+  return [OCTAL, WHOLE_FLOAT, BINARY, ...changed];
 }
 
 function withDigits(test: RegExp): RegExp {
@@ -80,6 +84,28 @@ function isInfinite(found: unknown): boolean {
   return value === Infinity || value === -Infinity;
 }
 
+/** Whole numbers that say that they are floats. */
+const WHOLE_FLOAT = {
+  tag: 'tag:yaml.org,2002:float',
+  default: false,
+  test: /^[-+]?[0-9][0-9_]*$/,
+  resolve: (text: string): number => Number(text.replaceAll('_', '')),
+};
+
+/** Upstream decodes it to text. */
+const BINARY = {
+  tag: 'tag:yaml.org,2002:binary',
+  default: false,
+  resolve: (text: string, fail: unknown): string => {
+    const compact = text.replaceAll(/[\r\n]/g, '');
+    if (base64Fault(compact) < 0) return Buffer.from(compact, 'base64').toString('utf8');
+    if (typeof fail === 'function') fail(BAD_BINARY);
+    return '';
+  },
+};
+
+const BAD_BINARY = '!!binary value contains invalid base64 data';
+
 /** Octal numbers as YAML 1.2 has them, which upstream's parser of 1.1 knows, too. */
 const OCTAL = {
   tag: 'tag:yaml.org,2002:int',
@@ -95,13 +121,19 @@ const OCTAL = {
  * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Of several values of
  * one key the last counts; members are sorted, as upstream's way through JSON leaves them.
  */
-export function parseYaml(text: string): { value: JsonValue } | { error: string } {
+export function parseYaml(sent: string): { value: JsonValue } | { error: string } {
+  const early = textFault(sent);
+  if (early !== '') return { error: `yaml: ${early}` };
+  const text = withLineFeeds(sent);
   const options = { version: '1.1', logLevel: 'silent', uniqueKeys: false, customTags };
   const document = library().parseDocument(text, options);
   const fault = document.errors[0];
   if (fault !== undefined) return { error: `yaml: ${lineFirst(fault.message)}` };
+  const inner = contentsFault(document.contents);
+  if (inner !== '') return { error: inner };
   try {
-    const value = stringKeys(document.toJS() as JsonValue);
+    // what aliases stand for was measured above
+    const value = stringKeys(document.toJS({ maxAliasCount: -1 }) as JsonValue);
     const infinite = unsupportedNumber(value);
     if (infinite !== undefined) return { error: `json: unsupported value: ${infinite}` };
     return { value };
@@ -110,16 +142,19 @@ export function parseYaml(text: string): { value: JsonValue } | { error: string 
   }
 }
 
+/** Lines may end in a carriage return alone, which the library takes for a part of them. */
+function withLineFeeds(text: string): string {
+  return text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text;
+}
+
 /** What the library throws only as aliases are followed, as upstream's parser says it. */
 function aliasFault(message: string): string {
   const unknown = /^Unresolved alias [^:]*: (.*)$/s.exec(message)?.[1];
   if (unknown !== undefined) return `unknown anchor '${unknown}' referenced`;
-  if (message.startsWith('Excessive alias')) return 'document contains excessive aliasing';
   if (message.startsWith('Merge sources')) {
     return 'map merge requires map or sequence of maps as the value';
   }
-  const isEndless = message.startsWith('Maximum call stack');
-  return isEndless ? 'an anchor contains itself, or values are nested too deeply' : message;
+  return message.startsWith('Maximum call stack') ? 'values are nested too deeply' : message;
 }
 
 /** The first number that JSON cannot say, as Go writes it. */
@@ -142,12 +177,19 @@ function lineFirst(error: string): string {
   const place = / at line (\d+), column \d+:?$/.exec(first);
   const isNested = first.startsWith('Nested mappings are not allowed');
   const isDeep = first.startsWith('Maximum call stack');
+  if (first.startsWith(BAD_BINARY)) return BAD_BINARY;
+  const isForeign = /^Plain value cannot start with|^Tabs are not allowed/.test(first);
   const text = isNested
     ? 'mapping values are not allowed in this context'
     : isDeep
       ? 'values are nested too deeply'
-      : first.slice(0, place?.index);
-  return place === null ? text : `line ${place[1] ?? ''}: ${text}`;
+      : isForeign
+        ? 'found character that cannot start any token'
+        : first.startsWith('Invalid escape sequence')
+          ? 'found unknown escape character'
+          : first.slice(0, place?.index);
+  // upstream's parser counts lines from none, and tells those that are not the first
+  return place === null || place[1] === '1' ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
 /** `line 4: key "a" already set in map` for each key that a mapping has again. */
@@ -157,7 +199,7 @@ export function doubledKeys(text: string): string[] {
   const lineCounter = new yamlLibrary.LineCounter();
   const uniqueKeys = false;
   const options = { version: '1.1', logLevel: 'silent', uniqueKeys, customTags, lineCounter };
-  yamlLibrary.visit(yamlLibrary.parseDocument(text, options), {
+  yamlLibrary.visit(yamlLibrary.parseDocument(withLineFeeds(text), options), {
     Map: (_: unknown, map: YamlMap) => {
       const seen = new Set<unknown>();
       for (const { key } of map.items) {
