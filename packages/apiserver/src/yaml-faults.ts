@@ -40,7 +40,7 @@ interface Size {
   bytes: number;
 }
 
-/** What is wrong with the anchors of a document, or with the keys of its mappings; '' if nothing. */
+/** What is wrong with the anchors of a document, or the keys of its mappings; '' if nothing. */
 export function contentsFault(contents: YamlNode | null): string {
   const walk = new Walk();
   walk.sizeOf(contents);

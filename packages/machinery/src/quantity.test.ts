@@ -93,3 +93,16 @@ test('sums and comparisons are exact across suffixes', () => {
     }),
   );
 });
+
+test('amounts whose thousandths no int64 holds have the fractions that upstream sees', () => {
+  const whole = ['1', '8Pi', '10E', '9300000G', '999999999999999', '1e21', '0'];
+  const broken = ['1500m', '1Ei', '9Pi', '-1Ei', '999999999999999999', '12345678901234567890'];
+  assert.deepEqual(
+    whole.filter((text) => parsed(text).hasFraction),
+    [],
+  );
+  assert.deepEqual(
+    broken.filter((text) => !parsed(text).hasFraction),
+    [],
+  );
+});

@@ -21,6 +21,8 @@ export type QuantityFailure = keyof typeof QUANTITY_FAILURES;
 const NANO = -9;
 /** Digits that always fit an int64, upstream's fast path: only there a submitted form is kept. */
 const FAST_DIGITS_MAX = 18;
+/** Powers of ten by which upstream multiplies without a look at what comes of it. */
+const WRAPPED_SCALES: ReadonlySet<number> = new Set([1, 2, 3, 6, 9]);
 const INT64_MAX = 2n ** 63n - 1n;
 /** Exponents beyond this are refused before they become memory: `1e999999999`. */
 const EXPONENT_MAX = 1000;
@@ -122,6 +124,31 @@ export class Quantity {
   /** True if it is a whole number of `10 ** scale`. */
   isExact(scale: number): boolean {
     return this.scale >= scale || this.digits % 10n ** BigInt(scale - this.scale) === 0n;
+  }
+
+  /**
+   * Whether upstream finds a fraction. It counts in thousandths, and loses count of them where they
+   * are more than an int64 holds: large amounts look broken to it.
+   */
+  get hasFraction(): boolean {
+    const milli = this.scaled(-3);
+    const counted = BigInt.asIntN(64, milli);
+    if (counted === milli) return milli % 1000n !== 0n;
+    // of numbers with few digits it multiplies by some powers of ten, and gives up at others
+    return (this.#isWide || WRAPPED_SCALES.has(this.scale + 3)) && counted % 1000n !== 0n;
+  }
+
+  /** The amount in whole units as upstream counts it: what no int64 holds has lost its front. */
+  get counted(): bigint {
+    const whole = this.scaled(0);
+    const counted = BigInt.asIntN(64, whole);
+    if (counted === whole || this.#isWide) return counted;
+    return WRAPPED_SCALES.has(this.scale) ? counted : 0n;
+  }
+
+  /** More digits than upstream reads the cheap way. */
+  get #isWide(): boolean {
+    return this.format === 'BinarySI' || String(this.digits).length > FAST_DIGITS_MAX;
   }
 
   #at(scale: number): bigint {

@@ -119,12 +119,13 @@ function checkAmounts(found: Findings, spec: JsonObject): void {
   for (const [name, value] of Object.entries(capacity)) {
     const text = typeof value === 'string' ? value : '';
     const amount = parseQuantity(text);
-    if (!(amount instanceof Quantity) || amount.sign > 0) continue;
+    if (!(amount instanceof Quantity)) continue;
     const path = `spec.capacity[${name}]`;
-    if (amount.sign < 0) {
-      found.push(invalidValue(path, amount.value, 'must be a valid resource quantity'));
+    if (amount.counted < 0n) {
+      const counted = printed(String(amount.counted));
+      found.push(invalidValue(path, counted, 'must be a valid resource quantity'));
     }
-    found.push(invalidValue(path, text, 'must be greater than zero'));
+    if (amount.sign <= 0) found.push(invalidValue(path, text, 'must be greater than zero'));
   }
 }
 

@@ -148,7 +148,7 @@ export function checkAmount(
   nonNegativeAmount(found, path, amount);
   if (!isWholeResource(name)) return;
   const parsed = parseQuantity(textOf(amount));
-  if (parsed instanceof Quantity && !parsed.isExact(0)) {
+  if (parsed instanceof Quantity && parsed.hasFraction) {
     found.push(invalidValue(path, textOf(amount), 'must be an integer'));
   }
 }

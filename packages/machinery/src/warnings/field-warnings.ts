@@ -86,6 +86,6 @@ export function* networkWarnings(path: string, value: JsonValue | undefined): It
 /** Of an amount of bytes that is no whole number. */
 export function* fractionWarnings(path: string, value: JsonValue | undefined): Iterable<string> {
   const amount = typeof value === 'string' ? parseQuantity(value) : undefined;
-  if (!(amount instanceof Quantity) || amount.isExact(0)) return;
+  if (!(amount instanceof Quantity) || !amount.hasFraction) return;
   yield `${path}: fractional byte value "${amount.toString()}" is invalid, must be an integer`;
 }
