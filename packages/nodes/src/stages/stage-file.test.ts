@@ -402,6 +402,7 @@ test('what is no file of kwok is refused with its place, before anything is play
     );
   }
   judge(fine, fine.replace('name: s', 'name: t'));
+  judge(`${fine}---\nkind: KwokctlResource\nparameters: {}\ntemplate: x`);
 });
 
 test('a file that cannot be read, or is no text, is told with its name', (context) => {
