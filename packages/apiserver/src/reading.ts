@@ -155,6 +155,8 @@ function recallRows(
         rows.free();
         onDone?.();
       };
+      // looking for the end of a page may take turns, in which the client may go away
+      call.exchange.onClose = () => call.done();
       if (call.exchange.closed) call.done();
       else send(rows);
     }
