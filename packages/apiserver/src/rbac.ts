@@ -56,16 +56,17 @@ export class Rbac {
   }
 
   readonly authorize: Authorizer = (identity, attributes): Decision => {
-    const missing = new Set<string>();
+    const lacking: Granted[] = [];
     for (const granted of this.#grantsOf(identity)) {
       const isHere = granted.namespace === '' || granted.namespace === attributes.namespace;
       if (!isHere) continue;
-      if (granted.missing !== '') missing.add(granted.missing);
+      if (granted.missing !== '') lacking.push(granted);
       if (granted.rules.some((rule) => ruleAllows(rule, attributes, granted.namespace))) {
         return { allowed: true, reason: granted.reason };
       }
     }
-    if (missing.size === 0) return DENIED;
+    if (lacking.length === 0) return DENIED;
+    const missing = new Set(inTurn(lacking).map((granted) => granted.missing));
     const texts = [...missing].map((role) => `${role} not found`);
     const joined = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
     return { allowed: false, reason: `RBAC: ${joined}` };
@@ -80,18 +81,19 @@ export class Rbac {
 
   /** Roles that bindings of an identity name and that are not there. */
   missingOf(identity: Identity, namespace: string): string[] {
-    return this.#grantsOf(identity)
-      .filter((granted) => granted.namespace === '' || granted.namespace === namespace)
-      .flatMap(({ missing }) => (missing === '' ? [] : [missing]));
+    return this.#lackingOf(identity, namespace).map(({ missing }) => missing);
   }
 
-  /** Names of those roles, in the order of the bindings. */
+  /** Their names alone. */
   missingNames(identity: Identity, namespace: string): string[] {
-    return this.#grantsOf(identity)
+    return this.#lackingOf(identity, namespace).map(({ role }) => role);
+  }
+
+  #lackingOf(identity: Identity, namespace: string): Granted[] {
+    const lacking = this.#grantsOf(identity)
       .filter(({ missing }) => missing !== '')
-      .filter((granted) => granted.namespace === '' || granted.namespace === namespace)
-      .toSorted((left, right) => left.turn - right.turn)
-      .map(({ role }) => role);
+      .filter((granted) => granted.namespace === '' || granted.namespace === namespace);
+    return inTurn(lacking);
   }
 
   #grantsOf(identity: Identity): Granted[] {
@@ -134,6 +136,11 @@ export class Rbac {
     });
     return found;
   }
+}
+
+/** In the order of the bindings, those of the whole cluster first. */
+function inTurn(granted: readonly Granted[]): Granted[] {
+  return granted.toSorted((left, right) => left.turn - right.turn);
 }
 
 function addBinding(

@@ -104,6 +104,9 @@ test('a refusal names the roles that bindings of the author lack', () => {
   assert.equal(why(), `; resolution errors: [${lost('gone-a')}]`);
   bind(`${LOCAL}/rolebindings`, joe, 'gone-b');
   assert.equal(why(), `; resolution errors: [[${lost('gone-a')}, ${lost('gone-b')}]]`);
+  const { message } = told('POST', '/api/v1/namespaces/n/secrets', {});
+  const role = (name: string): string => `clusterrole.${GROUP} "${name}" not found`;
+  assert.ok(message.endsWith(`RBAC: [${role('gone-a')}, ${role('gone-b')}]`), message);
 });
 
 test('a role that exists is guarded as a new one, but for its finalizers and owners', () => {
