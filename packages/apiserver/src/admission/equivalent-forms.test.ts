@@ -148,6 +148,27 @@ test('webhooks and policies see a write as the conversion webhook makes it', asy
   await end();
 });
 
+test('policies that are asked again change what is written, not a form of it', async () => {
+  const { ask, webhooks, end } = started();
+  const jsonPatch = {
+    expression:
+      '[JSONPatch{op: "add", path: "/spec/times", value: has(object.spec.times) ? 2 : 1}]',
+  };
+  const rule = { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['widgets'] };
+  const spec = {
+    matchConstraints: { resourceRules: [{ ...rule, operations: ['CREATE'] }] },
+    ...{ reinvocationPolicy: 'IfNeeded', mutations: [{ patchType: 'JSONPatch', jsonPatch }] },
+  };
+  const policy = { metadata: { name: 'p' }, spec };
+  ask('POST', `${ADMISSION}/mutatingadmissionpolicies`, policy);
+  const binding = { metadata: { name: 'p' }, spec: { policyName: 'p' } };
+  ask('POST', `${ADMISSION}/mutatingadmissionpolicybindings`, binding);
+  webhooks.patch = [{ op: 'replace', path: '/spec/size', value: 7 }];
+  const made = await told(ask('POST', V2, widget({ width: 3 })));
+  assert.equal(made, '201 {"times":2,"width":7}');
+  await end();
+});
+
 test('what cannot be converted is refused, and nobody is asked about it', async () => {
   const { ask, webhooks, end } = started();
   webhooks.fault = 'no way';

@@ -34,6 +34,11 @@ export function convertedForm(object: JsonObject, target: Served): JsonObject | 
   return forms.get(object)?.get(target)?.object;
 }
 
+/** Forgets the forms: plugins that come later change the object, and do not ask for them. */
+export function dropForms({ object, previous }: Admitted): void {
+  for (const one of [object, previous]) if (one !== null) forms.delete(one);
+}
+
 /** Converts what is not converted yet, and calls `then` once; a Status says why that failed. */
 export function prepareForms(
   write: Admitted,

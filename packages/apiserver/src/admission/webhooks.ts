@@ -11,7 +11,13 @@ import { internalError, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request, Verdict } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
-import { convertBack, needsConversion, prepared, prepareForms } from './equivalent-forms.ts';
+import {
+  convertBack,
+  dropForms,
+  needsConversion,
+  prepared,
+  prepareForms,
+} from './equivalent-forms.ts';
 import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
 import { isSelected } from './matching.ts';
 import { replaceObject } from './object-change.ts';
@@ -105,7 +111,11 @@ function mutateAll(
   matching: readonly Matching[],
   pass: Pass,
 ): Later {
-  return (then) => {
+  return (ended) => {
+    const then = (refusal: Status | null): void => {
+      dropForms(write);
+      ended(refusal);
+    };
     const next = (index: number): void => {
       const own = matching[index];
       if (own === undefined) {
