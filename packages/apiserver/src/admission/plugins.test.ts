@@ -491,3 +491,12 @@ test('who may not sign may write a status that says what was said before', () =>
   assert.equal(put([]), 200);
   assert.equal(put([{ type: 'Failed', status: 'True' }]), 403);
 });
+
+test('a pod that is refused before it has a name is told as unknown', () => {
+  const model = admittingModel();
+  const spec = { serviceAccountName: 'nobody', containers: [{ name: 'c', image: 'i' }] };
+  const refused = model.expect(403, 'POST', PODS, { spec });
+  assert.match(messageOf(refused), /^pods "Unknown" is forbidden: error looking up service acc/);
+  const named = model.expect(403, 'POST', PODS, { metadata: { generateName: 'g-' }, spec });
+  assert.match(messageOf(named), /^pods "g-" is forbidden/);
+});

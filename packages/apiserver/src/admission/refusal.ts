@@ -29,7 +29,7 @@ const GENERATED_LENGTH = 5;
 export function refuseUnnamed(write: Admitted, why: string): Status {
   const shown = sentName(write);
   const start = stringAt(write.object ?? {}, 'metadata', 'generateName');
-  return forbidden(write.served.plural, shown === '' ? start : shown, why);
+  return forbidden(write.served.plural, shown || start || 'Unknown', why);
 }
 
 /** The same for those that look at the object's name alone: none before it is generated. */
