@@ -32,6 +32,13 @@ import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-fil
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
+import {
+  localAddress,
+  shownEndpoint,
+  type EndpointFlags,
+  type ShownEndpoint,
+} from './startup/advertised-address.ts';
+import { EndpointLeases } from './startup/endpoint-leases.ts';
 import { firstAddressOf, serviceRangesOf } from './startup/service-ranges.ts';
 import { upkeepPolicy } from './startup/bootstrap-policy.ts';
 import { keepRequestsYoung } from './startup/collector.ts';
@@ -66,7 +73,8 @@ export interface ApiserverOptions
     LimitFlags,
     AdmissionFlags,
     AuthenticationFlags,
-    AuthorizationFlags {
+    AuthorizationFlags,
+    EndpointFlags {
   /** How often certificates are looked at; tests are impatient. */
   readonly tlsReloadMs?: number;
   readonly bindAddress: string;
@@ -104,25 +112,23 @@ export interface ApiserverService {
 export async function runApiserver(options: ApiserverOptions): Promise<ApiserverService> {
   keepRequestsYoung();
   assertWritable(options.dataDir);
-  const names = isIP(options.bindAddress) === 0 ? [] : [options.bindAddress];
   // The store's lock first: of two that start on one new directory only one may make keys in it.
   const opened = await openStorage(options, options.log);
   try {
-    return await serve(options, openPki(options.dataDir, names, Date.now()), opened);
+    return await serve(options, opened);
   } catch (error) {
     await opened.storage.close();
     throw error;
   }
 }
 
-async function serve(
-  options: ApiserverOptions,
-  pki: Pki,
-  opened: OpenStorage,
-): Promise<ApiserverService> {
+async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<ApiserverService> {
   const { storage, embedded, failure } = opened;
-  const address = advertised(options.bindAddress);
-  const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, address);
+  const address = localAddress(options.bindAddress);
+  const shown = shownEndpoint(options, options.bindAddress, storage.isShared);
+  const names = [options.bindAddress, shown.address].filter((name) => isIP(name) !== 0);
+  const pki = openPki(options.dataDir, names, Date.now());
+  const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, shown.address);
   const { server, audit, webhooks, stopFollowing } = await makeServer(
     options,
     pki,
@@ -134,7 +140,7 @@ async function serve(
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
   server.parts.world.serviceRanges = serviceRanges;
-  const facts = factsOf(serviceRanges, address, port);
+  const facts = factsOf(serviceRanges, shown, port);
   await new Promise((done) => {
     bootstrap(server.parts.world, facts, done);
   });
@@ -144,7 +150,14 @@ async function serve(
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   server.parts.metrics.addSource(processMetrics);
-  const timers = startTimers(server, storage, facts);
+  const { world } = server.parts;
+  const leases = shown.isLeased
+    ? new EndpointLeases(world, { address: shown.address, port }, (message) =>
+        options.log('warn', message),
+      )
+    : null;
+  await leases?.look();
+  const timers = startTimers(server, storage, facts, leases);
   const stopReload =
     secure === undefined
       ? (): void => {}
@@ -163,6 +176,7 @@ async function serve(
     failure,
     stop: async () => {
       server.announceStop();
+      await leases?.leave();
       await pause(delayOf(options));
       timers.stop();
       stopReload();
@@ -405,11 +419,19 @@ function clientUrl(text: string): URL {
   return url;
 }
 
-function startTimers(server: ApiServer, storage: Storage, facts: BootstrapFacts): { stop(): void } {
+function startTimers(
+  server: ApiServer,
+  storage: Storage,
+  facts: BootstrapFacts,
+  leases: EndpointLeases | null,
+): { stop(): void } {
   let compactTo = 0;
   const identity = identityOfHost(hostname(), randomUUID());
-  const keepUp = (): void => upkeepSelf(server.parts.world, facts, identity);
-  keepUp();
+  const keepUp = (): void => {
+    upkeepSelf(server.parts.world, facts, identity);
+    void leases?.look();
+  };
+  upkeepSelf(server.parts.world, facts, identity);
   const self = setInterval(keepUp, UPKEEP_MS);
   const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
   upkeepFlows(server.parts.world);
@@ -428,8 +450,13 @@ function startTimers(server: ApiServer, storage: Storage, facts: BootstrapFacts)
   };
 }
 
-function factsOf(serviceRanges: readonly string[], address: string, port: number): BootstrapFacts {
+function factsOf(
+  serviceRanges: readonly string[],
+  { address, leavesEndpoints }: ShownEndpoint,
+  port: number,
+): BootstrapFacts {
   return {
+    leavesEndpoints,
     serviceAddress: firstAddressOf(serviceRanges[0] ?? ''),
     serviceRanges,
     address,
@@ -465,10 +492,4 @@ function userAuthorities(options: ApiserverOptions, pki: Pki): string[] {
 
 function otherAuthorities(file: string | undefined): string[] {
   return file === undefined ? [] : [readFileSync(file, 'utf8')];
-}
-
-/** The address that clients on this machine use. */
-function advertised(bindAddress: string): string {
-  if (bindAddress === '0.0.0.0') return '127.0.0.1';
-  return bindAddress === '::' ? '::1' : bindAddress;
 }

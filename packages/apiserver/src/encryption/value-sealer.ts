@@ -1,5 +1,6 @@
 /** Seals and opens values by the rules of a configuration, which may be replaced at any time. */
 import { allStorages } from '@megaplane/machinery/kinds';
+import { MASTER_LEASE_PREFIX, MASTER_LEASE_RESOURCE } from '../master-leases.ts';
 import { providersOf, type Provider, type Rule } from './encryption-config.ts';
 
 /** What sealed values begin with. */
@@ -24,6 +25,7 @@ export class ValueSealer {
   constructor(rules: readonly Rule[]) {
     this.#rules = rules;
     for (const { prefix, name } of allStorages()) this.#resources.set(prefix, name);
+    this.#resources.set(MASTER_LEASE_PREFIX, MASTER_LEASE_RESOURCE);
   }
 
   /** From now on values are sealed by these rules. */

@@ -10,6 +10,7 @@ import type { Replica } from '@megaplane/store/replica';
 import { EmbeddedStorage } from '../embedded-storage.ts';
 import { isSealed } from '../encryption/value-sealer.ts';
 import { isEventKey } from '../event-leases.ts';
+import { isMasterLeaseKey } from '../master-leases.ts';
 import {
   emptyRow,
   EXPECT_ABSENT,
@@ -52,6 +53,7 @@ export interface EtcdStorageParts {
   readonly encode: Encode;
   readonly isStale: (key: Buffer) => boolean;
   readonly eventTtlSeconds: number;
+  readonly masterLeaseSeconds: number;
   /** Counts what is asked of etcd. */
   readonly requests: EtcdRequests;
   /** A caller's callback threw; the next ones are called all the same. */
@@ -67,8 +69,9 @@ export class EtcdStorage implements Storage {
   readonly #parts: EtcdStorageParts;
   readonly #reads: EmbeddedStorage;
   readonly #queue = new RevisionQueue();
-  readonly #leases: LeasePool;
-  #granting: Promise<EtcdResult<LeaseId>> | null = null;
+  readonly #events: LeasePool;
+  readonly #masters: LeasePool;
+  readonly #granting = new Map<LeasePool, Promise<EtcdResult<LeaseId>>>();
   /** Who wants to know the newest revision: asked for already, and for the next question. */
   #asking = false;
   #nextAsk: Fresh[] = [];
@@ -81,7 +84,8 @@ export class EtcdStorage implements Storage {
   constructor(parts: EtcdStorageParts) {
     this.#parts = parts;
     this.#reads = new EmbeddedStorage(parts.replica.store, () => Promise.resolve());
-    this.#leases = new LeasePool(parts.eventTtlSeconds);
+    this.#events = new LeasePool(parts.eventTtlSeconds);
+    this.#masters = new LeasePool(parts.masterLeaseSeconds);
   }
 
   get appliedRevision(): number {
@@ -187,8 +191,9 @@ export class EtcdStorage implements Storage {
       done({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
       return;
     }
-    if (isEventKey(key)) void this.#putEvent(Buffer.from(key), stored, expected, done);
-    else void this.#write(Buffer.from(key), stored, expected, undefined, done);
+    const pool = this.#poolOf(key);
+    if (pool === null) void this.#write(Buffer.from(key), stored, expected, undefined, done);
+    else void this.#putEnding(Buffer.from(key), stored, expected, pool, done);
   }
 
   delete(key: Buffer, expected: number, onDone: WriteDone): void {
@@ -207,23 +212,41 @@ export class EtcdStorage implements Storage {
     };
   }
 
-  async #putEvent(key: Buffer, value: Buffer, expected: number, done: WriteDone): Promise<void> {
-    let lease = this.#leases.take(performance.now());
-    if (lease === null) {
-      const granted = await (this.#granting ??= this.#grant());
+  /** Where leases for this key come from; null: the object stays. */
+  #poolOf(key: Buffer): LeasePool | null {
+    if (isEventKey(key)) return this.#events;
+    return isMasterLeaseKey(key) ? this.#masters : null;
+  }
+
+  async #putEnding(
+    key: Buffer,
+    value: Buffer,
+    expected: number,
+    pool: LeasePool,
+    done: WriteDone,
+  ): Promise<void> {
+    let id = pool.take(performance.now());
+    if (id === null) {
+      const granted = await this.#grant(pool);
       if (!granted.ok) {
         done({ kind: 'failed', message: granted.message });
         return;
       }
-      lease = this.#leases.take(performance.now()) ?? granted.value;
+      id = pool.take(performance.now()) ?? granted.value;
     }
-    await this.#write(key, value, expected, lease, done);
+    await this.#write(key, value, expected, { id, pool }, done);
   }
 
-  async #grant(): Promise<EtcdResult<LeaseId>> {
-    const granted = await this.#parts.client.grantLease(this.#leases.grantSeconds);
-    if (granted.ok) this.#leases.add(granted.value, performance.now());
-    this.#granting = null;
+  #grant(pool: LeasePool): Promise<EtcdResult<LeaseId>> {
+    const granting = this.#granting.get(pool) ?? this.#grantAnew(pool);
+    this.#granting.set(pool, granting);
+    return granting;
+  }
+
+  async #grantAnew(pool: LeasePool): Promise<EtcdResult<LeaseId>> {
+    const granted = await this.#parts.client.grantLease(pool.grantSeconds);
+    if (granted.ok) pool.add(granted.value, performance.now());
+    this.#granting.delete(pool);
     return granted;
   }
 
@@ -231,16 +254,21 @@ export class EtcdStorage implements Storage {
     key: Buffer,
     value: Buffer | null,
     expected: number,
-    lease: LeaseId | undefined,
+    lease: { readonly id: LeaseId; readonly pool: LeasePool } | undefined,
     done: WriteDone,
   ): Promise<void> {
     const { client, keys, requests } = this.#parts;
     const sinceMs = performance.now();
-    const result = await client.write({ key: keys.outward(key), expected, value, lease });
+    const result = await client.write({
+      key: keys.outward(key),
+      expected,
+      value,
+      lease: lease?.id,
+    });
     const operation = operationOf(value, expected);
     requests.count(operation, key, performance.now() - sinceMs, result.ok);
     if (!result.ok) {
-      if (lease !== undefined && result.code === NOT_FOUND) this.#leases.drop();
+      if (result.code === NOT_FOUND) lease?.pool.drop();
       done(refusal(result.code, result.message));
       return;
     }

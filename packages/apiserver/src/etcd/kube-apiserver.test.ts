@@ -16,6 +16,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '@megaplane/base/free-port.sim';
 import { openSealer } from '../encryption/open-sealer.ts';
+import { masterLeaseKey } from '../master-leases.ts';
+import { shownEndpoint } from '../startup/advertised-address.ts';
+import { EndpointLeases } from '../startup/endpoint-leases.ts';
+import { emptyRow } from '../storage.ts';
 import { RealEtcd, withoutEtcd } from './real-etcd.sim.ts';
 import { startServer, until } from './servers.sim.ts';
 
@@ -25,6 +29,9 @@ const skip =
 const START_MS_MAX = 60_000;
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps';
 const SECRETS = '/api/v1/namespaces/default/secrets';
+const ENDPOINTS = '/api/v1/namespaces/default/endpoints/kubernetes';
+const SLICE = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes';
+const OWN_ADDRESS = '198.51.100.7';
 const SERVICES = '/api/v1/namespaces/default/services';
 
 class KubeApiserver {
@@ -123,6 +130,30 @@ test('a kube-apiserver and this server work on one etcd', { skip }, async () => 
   assert.equal(new Set(addresses).size, 21);
   const ports = services.items.flatMap(({ spec }) => spec.ports[0]?.nodePort ?? []);
   assert.equal(new Set(ports).size, 20);
+
+  // the Service leads to both, and to the one that is left
+  const leases = new EndpointLeases(ours.api.parts.world, { address: OWN_ADDRESS, port }, () => {});
+  const host = shownEndpoint({}, '127.0.0.1', true).address;
+  const shown = async (): Promise<unknown[]> => {
+    const answers = [await theirs.ask('GET', ENDPOINTS), await theirs.ask('GET', SLICE)];
+    return answers.map(
+      ({ text }) => text.includes(`"${OWN_ADDRESS}"`) && text.includes(`"${host}"`),
+    );
+  };
+  await leases.look();
+  assert.deepEqual(await shown(), [true, true]);
+  const before = await theirs.ask('GET', ENDPOINTS);
+  const lease = masterLeaseKey(host);
+  const row = emptyRow();
+  assert(ours.storage.get(lease, row));
+  const { modRevision } = row;
+  const isRenewed = (): boolean => ours.storage.get(lease, row) && row.modRevision > modRevision;
+  await until('theirs to look', isRenewed);
+  await leases.look();
+  assert.deepEqual(await theirs.ask('GET', ENDPOINTS), before);
+  await leases.leave();
+  assert.deepEqual(await shown(), [false, false]);
+  assert.match((await theirs.ask('GET', SLICE)).text, new RegExp(`"${host}"`));
 
   await ours.stop();
   const closed = once(child, 'close');

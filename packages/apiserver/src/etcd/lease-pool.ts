@@ -1,6 +1,7 @@
 /**
- * Leases for objects that end by themselves (events). As upstream does it, objects that are written
- * within a while share one lease, which lives that while longer than the last of them must.
+ * Leases for objects that end by themselves (events, what servers tell of each other). As upstream
+ * does it, objects that are written within a while share one lease, which lives that while longer
+ * than the last of them must.
  */
 import type { LeaseId } from '@megaplane/etcd/client/messages';
 
@@ -23,7 +24,7 @@ export class LeasePool {
 
   constructor(ttlSeconds: number) {
     this.ttlSeconds = ttlSeconds;
-    this.#reuseSeconds = Math.min(REUSE_SECONDS_MAX, Math.ceil(ttlSeconds * REUSE_SHARE));
+    this.#reuseSeconds = Math.min(REUSE_SECONDS_MAX, Math.floor(ttlSeconds * REUSE_SHARE));
   }
 
   /** What to grant when `take` gives null. */

@@ -6,6 +6,7 @@ import type { StorageOptions } from '@megaplane/store/contract';
 import { openStore } from '@megaplane/store/open';
 import { Replica } from '@megaplane/store/replica';
 import type { ValueSealer } from '../encryption/value-sealer.ts';
+import { MASTER_LEASE_SECONDS } from '../master-leases.ts';
 import type { Storage } from '../storage.ts';
 import { Compactor } from './compactor.ts';
 import {
@@ -33,6 +34,8 @@ export interface EtcdOptions {
   readonly policy: StorageOptions;
   /** Encryption at rest; null: none. */
   readonly sealer: ValueSealer | null;
+  /** How long a server is believed to live that is not heard of; tests are impatient. */
+  readonly masterLeaseSeconds?: number;
   /** Called where nothing but a new start helps. */
   readonly onLost: (message: string) => void;
   readonly log: (level: 'error' | 'warn' | 'info', message: string) => void;
@@ -97,8 +100,7 @@ async function openOne(
     log,
   });
   const compactor = new Compactor(client, (message) => log('warn', message));
-  const timer = setInterval(() => storage.tick(performance.now()), TICK_MS);
-  timer.unref();
+  const timer = setInterval(() => storage.tick(performance.now()), TICK_MS).unref();
   const storage = new EtcdStorage({
     client,
     feed,
@@ -117,6 +119,7 @@ async function openOne(
       return (seals.get(name) ?? '') !== sealer.sealOf(name);
     },
     eventTtlSeconds: Math.max(1, Math.round(eventTtlMs / 1000)),
+    masterLeaseSeconds: options.masterLeaseSeconds ?? MASTER_LEASE_SECONDS,
     onError: (error) => {
       log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
     },

@@ -9,7 +9,7 @@ import { ExchangeModel } from '../exchange-model.sim.ts';
 import type { ApiServer } from '../server.ts';
 import type { Storage } from '../storage.ts';
 import type { EtcdFlags } from './etcd-options.ts';
-import { openEtcd } from './open-etcd.ts';
+import { openEtcd, type EtcdOptions } from './open-etcd.ts';
 
 const IN_MEMORY: StorageOptions = { dataDir: null, durability: 'none', prefixes: [] };
 const ANSWER_MS_MAX = 60_000;
@@ -73,11 +73,13 @@ export async function startServer(
   flags: EtcdFlags,
   sealer: ValueSealer | null = null,
   logged: string[] = [],
+  more: Pick<EtcdOptions, 'masterLeaseSeconds'> = {},
 ): Promise<TestServer> {
   const storage = await openEtcd({
     flags,
     policy: IN_MEMORY,
     sealer,
+    ...more,
     onLost: (message) => logged.push(`lost ${message}`),
     log: (level, message) => logged.push(`${level} ${message}`),
   });

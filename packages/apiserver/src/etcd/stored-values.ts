@@ -12,6 +12,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { allStorages, findKind, type ResourceStorage } from '@megaplane/machinery/kinds';
 import { encodeAtRest } from '@megaplane/machinery/protobuf';
 import { toStored } from '../conversion.ts';
+import { MASTER_LEASE_PREFIX } from '../master-leases.ts';
 import { packOwners, wholeValue } from '../managed/whole-fields.ts';
 
 /** What is written for built-in kinds; custom resources are JSON always. */
@@ -56,7 +57,10 @@ export class StoredValues {
       const head = headOf(storage.apiVersion, storage.kind);
       const kept = OLDER_VERSIONS.get(prefix) ?? storage.apiVersion;
       const keptHead = headOf(kept, storage.kind);
-      this.#known.set(prefix, { storage, head, isJson, kept, keptHead });
+      const known = { storage, head, isJson, kept, keptHead };
+      this.#known.set(prefix, known);
+      // what API servers tell of each other has this form, too
+      if (storage.name === 'endpoints') this.#known.set(MASTER_LEASE_PREFIX, known);
     }
   }
 

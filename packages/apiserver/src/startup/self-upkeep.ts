@@ -41,7 +41,7 @@ export function upkeepSelf(world: World, facts: BootstrapFacts, identity: Server
   removeOld(world);
 }
 
-/** Where the server moved, what leads to it moves, too. Several servers look at their own start. */
+/** Where the server moved, what leads to it moves, too. Several servers have leases for that. */
 function follow(world: World, wanted: JsonObject): void {
   const resource = findKind(stringAt(wanted, 'apiVersion'), stringAt(wanted, 'kind'));
   if (resource === undefined) return;

@@ -1,5 +1,6 @@
 /** Objects that tell of the API server itself: how it is reached, and since when it is there. */
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { listAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
 /** What the objects tell. */
 export interface BootstrapFacts {
@@ -12,14 +13,21 @@ export interface BootstrapFacts {
   readonly serviceRanges?: readonly string[];
   /** When the server started, `2026-01-31T10:00:00Z`. */
   readonly startedAt?: string;
+  /** Whether what the Service leads to is made elsewhere, or by nobody. */
+  readonly leavesEndpoints?: boolean;
 }
+
+/** Says that the slice is not to be copied from the Endpoints by a controller. */
+export const SKIP_MIRROR = { 'endpointslice.kubernetes.io/skip-mirror': 'true' } as const;
 
 /** Of a day in `2026-01-31T10:00:00Z`. */
 const DAY_LENGTH = 10;
 
 /** The Service `kubernetes` and what it leads to. They follow the server when it moves. */
 export function serverObjects(facts: BootstrapFacts): JsonObject[] {
-  return [service(facts), endpoints(facts), slice(facts)];
+  if (facts.leavesEndpoints === true) return [service(facts)];
+  const endpoints = endpointsOf([facts.address], facts.port);
+  return [service(facts), endpoints, sliceOf(endpoints)];
 }
 
 /** What other programs read to work with this server. Made where it is missing. */
@@ -86,20 +94,35 @@ function service({ serviceAddress, port }: BootstrapFacts): JsonObject {
   };
 }
 
-function endpoints({ address, port }: BootstrapFacts): JsonObject {
+/** How servers of these addresses are reached; all have the same port. */
+export function endpointsOf(addresses: readonly string[], port: number): JsonObject {
+  const ips = addresses.map((ip) => ({ ip }));
   return {
     kind: 'Endpoints',
     apiVersion: 'v1',
-    metadata: {
-      name: 'kubernetes',
-      namespace: 'default',
-      labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' },
-    },
-    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }],
+    metadata: { name: 'kubernetes', namespace: 'default', labels: { ...SKIP_MIRROR } },
+    subsets: [{ addresses: ips, ports: endpointPorts(port) }],
   };
 }
 
-function slice({ address, port }: BootstrapFacts): JsonObject {
+export function endpointPorts(port: number): JsonValue[] {
+  return [{ name: 'https', port, protocol: 'TCP' }];
+}
+
+/** The same as a slice: of one family, which is IPv6 where all addresses are. */
+export function sliceOf(endpoints: JsonObject): JsonObject {
+  const [subset] = listAt(endpoints, 'subsets');
+  const ready = listAt(subset, 'addresses');
+  const unready = listAt(subset, 'notReadyAddresses');
+  const families = new Set(
+    [...ready, ...unready].map((address) => family(stringAt(address, 'ip'))),
+  );
+  const addressType = families.has('IPv6') && families.size === 1 ? 'IPv6' : 'IPv4';
+  const pick = (addresses: readonly JsonValue[], isReady: boolean): JsonObject[] =>
+    addresses
+      .map((address) => stringAt(address, 'ip'))
+      .filter((ip) => family(ip) === addressType)
+      .map((ip) => ({ addresses: [ip], conditions: { ready: isReady } }));
   return {
     kind: 'EndpointSlice',
     apiVersion: 'discovery.k8s.io/v1',
@@ -108,9 +131,9 @@ function slice({ address, port }: BootstrapFacts): JsonObject {
       namespace: 'default',
       labels: { 'kubernetes.io/service-name': 'kubernetes' },
     },
-    addressType: family(address),
-    endpoints: [{ addresses: [address], conditions: { ready: true } }],
-    ports: [{ name: 'https', port, protocol: 'TCP' }],
+    addressType,
+    endpoints: [...pick(ready, true), ...pick(unready, false)],
+    ports: [...listAt(subset, 'ports')],
   };
 }
 

@@ -38,6 +38,8 @@ interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags, Audit
   readonly defaultNotReadyTolerationSeconds?: number;
   readonly defaultUnreachableTolerationSeconds?: number;
   readonly serviceClusterIpRange?: string;
+  readonly advertiseAddress?: string;
+  readonly endpointReconcilerType?: string;
   readonly etcdServers?: string;
   readonly etcdServersOverrides?: string;
   readonly etcdPrefix?: string;
@@ -197,6 +199,17 @@ function addAuthenticationOptions(command: Command): Command {
     .option('--api-audiences <list>', 'whom tokens must be for (the issuers)');
 }
 
+function addClusterOptions(command: Command): Command {
+  return command
+    .optionsGroup('Cluster:')
+    .option('--service-cluster-ip-range <networks>', 'of services: one, or one of each family')
+    .option('--advertise-address <ip>', 'where the Service kubernetes leads to this server')
+    .option(
+      '--endpoint-reconciler-type <type>',
+      'who keeps that up: lease (each of several servers), or none',
+    );
+}
+
 /** Who may do what; the names are kube-apiserver's. */
 function addAuthorizationOptions(command: Command): Command {
   return command
@@ -293,9 +306,8 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     addAuthorizationOptions(addAuthenticationOptions(addAuditOptions(addRequestOptions(command))))
       .optionsGroup('Access:')
       .option('--client-ca-file <file>', 'further authorities of client certificates'),
-  )
-    .optionsGroup('Cluster:')
-    .option('--service-cluster-ip-range <networks>', 'of services: one, or one of each family');
+  );
+  addClusterOptions(command);
   return addLogOptions(command).action(async (flags: Flags) => {
     done(
       await serve(async () => {
@@ -310,6 +322,7 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
           ...given(flags, ['unixSocket', 'durability', 'historyLimit']),
           ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
           ...given(flags, ['serviceClusterIpRange', 'listenClientUrls']),
+          ...given(flags, ['advertiseAddress', 'endpointReconcilerType']),
           ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
           ...given(flags, ['admissionControlConfigFile', 'defaultNotReadyTolerationSeconds']),
           ...given(flags, ['defaultUnreachableTolerationSeconds']),
