@@ -13,6 +13,7 @@ class Reader implements RestingReader {
   loudRound = 0;
   readRound = 0;
   readBytes = 0;
+  readMs = 0;
   readCycle = 0;
   isResting = false;
   own: Rest = 'late';
@@ -121,6 +122,18 @@ test('who must be read is read, however long the round has lasted', () => {
   assert.ok(world.read(patient, 100, 0), 'there was nothing more');
   assert.equal(world.read(patient, MIB, 0), false);
   assert.ok(world.read(urgent, MIB, 1), 'the round is not over for others');
+});
+
+test('few octets that take long stop their socket, too', () => {
+  const world = new World();
+  const [first, second, swift] = [new Reader(), new Reader(), new Reader()];
+  assert.ok(world.read(first, 2000, 3), 'the round has time');
+  assert.equal(world.read(second, 2000, 3), false);
+  assert.deepEqual([first.isResting, second.isResting], [true, true]);
+  assert.ok(world.read(swift, 2000, 0.1), 'so little takes no time');
+  world.end();
+  assert.deepEqual([first.wakes, second.wakes, swift.rests], [1, 1, 0]);
+  assert.ok(world.read(second, 100, 0.1), 'in the next round it begins anew');
 });
 
 test('who was loud long ago is not stopped for others', () => {

@@ -13,6 +13,8 @@ import type { Rest } from './exchange.ts';
 
 /** A socket that gave so much in a round may have more, in this one or soon. */
 const LOUD_BYTES_MIN: number = 8 * 1024;
+/** So does one whose few octets took so long: a hundred watches are opened by 4 KB. */
+const LOUD_MS_MIN = 3;
 /** Rounds after which it counts as quiet again. */
 const LOUD_ROUNDS = 64;
 
@@ -23,6 +25,8 @@ export interface RestingReader {
   /** Number of the round in which it was read last, and what it gave in that one. */
   readRound: number;
   readBytes: number;
+  /** How long handling that took. */
+  readMs: number;
   /** Number of the cycle in which it was loud last. */
   readCycle: number;
   isResting: boolean;
@@ -50,6 +54,8 @@ export class ReadRounds {
   #isOpen = false;
   #isEndPlanned = false;
   #startMs = 0;
+  /** When the handling of what was read last began. */
+  #handledMs = 0;
   #isOver = false;
   #resting: RestingReader[] = [];
   #loud: RestingReader[] = [];
@@ -61,9 +67,10 @@ export class ReadRounds {
 
   /** Before what was read is handled. */
   begin(): void {
+    this.#handledMs = this.#world.nowMs();
     if (this.#isOpen) return;
     this.#isOpen = true;
-    this.#startMs = this.#world.nowMs();
+    this.#startMs = this.#handledMs;
     this.#planEnd();
   }
 
@@ -72,13 +79,17 @@ export class ReadRounds {
     if (reader.readRound !== this.#round) {
       reader.readRound = this.#round;
       reader.readBytes = 0;
+      reader.readMs = 0;
     }
+    const nowMs = this.#world.nowMs();
+    reader.readBytes += count;
+    reader.readMs += nowMs - this.#handledMs;
     // so little is all that it had, and to rest costs more than to look again
-    if ((reader.readBytes += count) < LOUD_BYTES_MIN) return true;
+    if (reader.readBytes < LOUD_BYTES_MIN && reader.readMs < LOUD_MS_MIN) return true;
     if (reader.loudRound === 0) this.#loud.push(reader);
     reader.loudRound = this.#round;
     reader.readCycle = this.#cycle;
-    if (this.#world.nowMs() - this.#startMs < this.#readMsMax) {
+    if (nowMs - this.#startMs < this.#readMsMax) {
       return reader.restOf() !== 'now' || !this.#rest(reader);
     }
     if (!this.#isOver) {

@@ -90,6 +90,7 @@ class SocketReader implements RestingReader {
   loudRound = 0;
   readRound = 0;
   readBytes = 0;
+  readMs = 0;
   readCycle = 0;
   isResting = false;
   readonly #socket: Socket;
