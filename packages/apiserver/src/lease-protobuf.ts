@@ -14,6 +14,20 @@ import type { Sink } from './sink.ts';
 
 const API_VERSION = 'coordination.k8s.io/v1';
 const KIND = 'Lease';
+type LeaseSpecField =
+  | 'holderIdentity'
+  | 'leaseDurationSeconds'
+  | 'acquireTime'
+  | 'renewTime'
+  | 'leaseTransitions';
+/** Names of the fields that leases of nodes and of leaders have. */
+export const LEASE_SPEC_NAMES: Readonly<Record<LeaseSpecField, Buffer>> = {
+  holderIdentity: Buffer.from('holderIdentity'),
+  leaseDurationSeconds: Buffer.from('leaseDurationSeconds'),
+  acquireTime: Buffer.from('acquireTime'),
+  renewTime: Buffer.from('renewTime'),
+  leaseTransitions: Buffer.from('leaseTransitions'),
+};
 const NAMES = {
   name: Buffer.from('name'),
   namespace: Buffer.from('namespace'),
@@ -24,11 +38,7 @@ const NAMES = {
   kind: Buffer.from('kind'),
   controller: Buffer.from('controller'),
   blockOwnerDeletion: Buffer.from('blockOwnerDeletion'),
-  holderIdentity: Buffer.from('holderIdentity'),
-  leaseDurationSeconds: Buffer.from('leaseDurationSeconds'),
-  acquireTime: Buffer.from('acquireTime'),
-  renewTime: Buffer.from('renewTime'),
-  leaseTransitions: Buffer.from('leaseTransitions'),
+  ...LEASE_SPEC_NAMES,
 } as const;
 const REFERENCES_OPEN_BYTES = '"managedFields":"'.length;
 const ID_BYTES = 12;

@@ -13,7 +13,7 @@ import type { Exchange } from '@megaplane/wire/exchange';
 import type { Authorizer } from './authorization.ts';
 import type { Identity } from './identity.ts';
 import { LeasePath } from './lease-path.ts';
-import { LeaseProtobuf } from './lease-protobuf.ts';
+import { LEASE_SPEC_NAMES, LeaseProtobuf } from './lease-protobuf.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
 import {
   appendLean,
@@ -42,11 +42,7 @@ const NAMES = {
   uid: Buffer.from('uid'),
   creationTimestamp: Buffer.from('creationTimestamp'),
   namespace: Buffer.from('namespace'),
-  holderIdentity: Buffer.from('holderIdentity'),
-  leaseDurationSeconds: Buffer.from('leaseDurationSeconds'),
-  acquireTime: Buffer.from('acquireTime'),
-  renewTime: Buffer.from('renewTime'),
-  leaseTransitions: Buffer.from('leaseTransitions'),
+  ...LEASE_SPEC_NAMES,
 } as const;
 
 const QUOTE = 0x22;

@@ -208,24 +208,35 @@ function markOne(
   done: RemoveDone,
   retry: () => void,
 ): void {
-  const { served, world } = context;
   const { object } = decision;
   if (object === previous) {
     done(success({ object, revision, isGone: false, isPending: false }));
     return;
   }
-  const value = encodeCanonical(keptForm(served, object));
+  putMarked(context, key, revision, object, done, retry, (marked) => {
+    done(success({ object, revision: marked, isGone: false, isPending: false }));
+  });
+}
+
+/** Stores an object that is on its way out; `onStored` gets its revision. */
+function putMarked(
+  context: WriteContext,
+  key: Buffer,
+  revision: number,
+  object: JsonObject,
+  done: RemoveDone,
+  retry: () => void,
+  onStored: (revision: number) => void,
+): void {
+  const { served, world } = context;
   world.storage.put(
     key,
-    value,
+    encodeCanonical(keptForm(served, object)),
     revision,
     context.call.timed('etcd', (outcome: WriteOutcome) => {
       if (outcome.kind === 'conflict') retry();
-      else if (outcome.kind === 'done') {
-        done(success({ object, revision: outcome.revision, isGone: false, isPending: false }));
-      } else {
-        done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
-      }
+      else if (outcome.kind === 'done') onStored(outcome.revision);
+      else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
     }),
   );
 }
@@ -261,21 +272,12 @@ function takeOne(
     return;
   }
   // watchers of graceful kinds see the mark before the end
-  const value = encodeCanonical(keptForm(served, object));
-  world.storage.put(
-    key,
-    value,
-    revision,
-    context.call.timed('etcd', (outcome: WriteOutcome) => {
-      if (outcome.kind === 'conflict') retry();
-      else if (outcome.kind === 'done') {
-        askAgain(context, object, options, (refusal) => {
-          if (refusal === null) take(outcome.revision);
-          else done(failed(refusal));
-        });
-      } else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
-    }),
-  );
+  putMarked(context, key, revision, object, done, retry, (marked) => {
+    askAgain(context, object, options, (refusal) => {
+      if (refusal === null) take(marked);
+      else done(failed(refusal));
+    });
+  });
 }
 
 /** What is marked and then taken in one request is asked about twice, by its second state too. */
