@@ -107,4 +107,7 @@ const args = process.argv.slice(2);
 const named = args.filter((arg) => !arg.startsWith('-'));
 const checks = named.length > 0 ? [] : await Promise.all(CHECKS.map(check));
 const isTested = args.includes('--no-tests') || test(named);
-process.exitCode = isTested && checks.every(Boolean) ? 0 : 1;
+const failed = CHECKS.filter((_check, i) => checks[i] === false).map(({ name }) => name);
+// what failed before the tests scrolled away under them
+if (failed.length > 0) process.stdout.write(`FAILED: ${failed.join(', ')}\n`);
+process.exitCode = isTested && failed.length === 0 ? 0 : 1;
