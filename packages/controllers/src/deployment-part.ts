@@ -62,6 +62,8 @@ export class DeploymentPart {
   /** Our writes to sets, and to Deployments, that are not in view yet. */
   readonly #setWrites = new Expectations();
   readonly #ownWrites = new Expectations();
+  /** Sets that were made and that no status tells of yet, by the key of their Deployment. */
+  readonly #untold: Map<string, string> = new Map();
 
   constructor(options: DeploymentPartOptions) {
     this.#options = options;
@@ -116,6 +118,7 @@ export class DeploymentPart {
     if (after !== undefined) return this.#workers.add(key);
     this.#setWrites.forget(key);
     this.#ownWrites.forget(key);
+    this.#untold.delete(key);
     return undefined;
   }
 
@@ -162,7 +165,7 @@ export class DeploymentPart {
     }
     const namespace = stringAt(deployment, 'metadata', 'namespace');
     const sets = this.#setsOf(deployment);
-    const view = { deployment, sets, hasPods: this.#hasPods };
+    const view = { deployment, sets, hasPods: this.#hasPods, untold: this.#untold.get(key) };
     const effects = planDeployment(view, nowMs);
     return this.#carryOutAll({ key, deployment, namespace }, sets, effects, nowMs);
   }
@@ -311,6 +314,7 @@ export class DeploymentPart {
     const answer = await this.#options.client.request({ method: 'POST', path, body: set });
     const name = nameOf(set);
     if (answer.ok) {
+      this.#untold.set(round.key, name);
       round.versions.set(name, stringAt(answer.object, 'metadata', 'resourceVersion'));
       this.#setWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
       const message = `Scaled up replica set ${name} to ${replicasOf(set)}`;
@@ -360,7 +364,10 @@ export class DeploymentPart {
       contentType: CONTENT.mergePatch,
       body: { ...patch, metadata: { ...objectAt(patch, 'metadata'), resourceVersion } },
     });
-    if (answer.ok) this.#ownWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
+    if (answer.ok) {
+      this.#untold.delete(round.key);
+      this.#ownWrites.expectRevision(round.key, revisionOf(answer.object), nowMs);
+    }
     return answer.ok || answer.code === 404;
   }
 }

@@ -38,7 +38,12 @@ test('pods that a smaller set is about to lose are not spent a second time', () 
     status: { observedGeneration: 3, replicas: 13 },
   };
   // The old set was 8 a moment ago, and its status still says so.
-  const view = { deployment, sets: [set(0, 5, 8), set(1, 3, 0)], hasPods: () => true };
+  const view = {
+    deployment,
+    sets: [set(0, 5, 8), set(1, 3, 0)],
+    hasPods: () => true,
+    untold: undefined,
+  };
   const effects = planDeployment(view, Date.parse('2026-01-01T00:01:00Z'));
   const sizes = effects
     .filter((one) => one.kind === 'change')

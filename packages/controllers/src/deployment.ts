@@ -38,6 +38,8 @@ export interface DeploymentView {
   readonly sets: readonly JsonObject[];
   /** Whether the ReplicaSet with a uid has pods that have not ended, going ones included. */
   hasPods(uid: string): boolean;
+  /** Name of the set that was made and that no status has told of yet. */
+  readonly untold: string | undefined;
 }
 
 export function planDeployment(view: DeploymentView, nowMs: number): DeploymentEffect[] {
@@ -134,7 +136,13 @@ class Plan {
       this.effects.push({ kind: 'change', name: nameOf(set), patch });
     }
     this.#revision = String(revisionNumber(set));
-    this.#noteProgress('FoundNewReplicaSet', `Found new replica set "${nameOf(set)}"`, true);
+    if (nameOf(set) === this.#view.untold) this.#noteCreated(set);
+    else this.#noteProgress('FoundNewReplicaSet', `Found new replica set "${nameOf(set)}"`, true);
+  }
+
+  #noteCreated(set: JsonObject): void {
+    const message = `Created new replica set "${nameOf(set)}"`;
+    this.#noteProgress('NewReplicaSetCreated', message, false);
   }
 
   #noteProgress(reason: string, message: string, isOnlyFirst: boolean): void {
@@ -154,8 +162,7 @@ class Plan {
     this.effects.push({ kind: 'create', set });
     this.#current = set;
     this.#revision = String(revisionNumber(set));
-    const message = `Created new replica set "${nameOf(set)}"`;
-    this.#noteProgress('NewReplicaSetCreated', message, false);
+    this.#noteCreated(set);
     return set;
   }
 

@@ -136,6 +136,31 @@ test('a Deployment is made, updated, scaled and rolled back', async () => {
   manager.stop();
 });
 
+test('a rollout tells of its set although the first status that does is lost', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api);
+  await api.advance(100);
+  const body = deployment(2, { type: 'Recreate' });
+  await api.request({ method: 'POST', path: `${APPS}/deployments`, body });
+  await settle(api);
+  let isMade = false;
+  let lost = 0;
+  api.faultOf = ({ method, path }) => {
+    if (method === 'POST' && path === `${APPS}/replicasets`) isMade = true;
+    const isTold = isMade && path === `${APPS}/deployments/web/status`;
+    return isTold && lost++ === 0 ? 'conflict' : 'none';
+  };
+  await change(api, imageOf('img:2'));
+  await settle(api);
+  assertAtRest(api, 2, 'img:2');
+  const [set] = api.all(SETS).filter((one) => numberAt(one, 'spec', 'replicas') > 0);
+  const told = listAt(current(api), 'status', 'conditions').map((one) => stringAt(one, 'message'));
+  const name = stringAt(set, 'metadata', 'name');
+  assert(told.includes(`ReplicaSet "${name}" has successfully progressed.`), told.join());
+  assert(lost > 1);
+  manager.stop();
+});
+
 test('pods on their way out are told until they are gone', async () => {
   const api = new WorkloadApi();
   const manager = startManager(api);
