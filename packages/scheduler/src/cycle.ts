@@ -43,10 +43,15 @@ export interface FailedCycle {
   readonly isCutShort: boolean;
 }
 
-/** How the preparation ended. */
+/** How the preparation ended; `by`: who left out nodes, or all. */
 export type Preparation =
   | { readonly kind: 'ready'; readonly names: ReadonlySet<string> | null; readonly by: string[] }
-  | { readonly kind: 'rejected'; readonly verdict: Verdict; readonly isCutShort: boolean };
+  | {
+      readonly kind: 'rejected';
+      readonly verdict: Verdict;
+      readonly isCutShort: boolean;
+      readonly by: readonly string[];
+    };
 
 export class Cycle {
   readonly pod: PodInfo;
@@ -138,7 +143,7 @@ export class Cycle {
           plugin: plugin.name,
         };
         if (verdict.code !== 'unschedulable') {
-          return { kind: 'rejected', verdict, isCutShort: true };
+          return { kind: 'rejected', verdict, isCutShort: true, by: [plugin.name] };
         }
         first ??= verdict;
         continue;
@@ -151,16 +156,19 @@ export class Cycle {
         const text =
           by.length === 1
             ? `node(s) didn't satisfy plugin ${by[0]}`
-            : `node(s) didn't satisfy plugin(s) [${by.join(' ')}] simultaneously`;
+            : `node(s) didn't satisfy plugin(s) [${by.toSorted().join(' ')}] simultaneously`;
         const verdict = { ...unresolvable(text), plugin: plugin.name };
-        return { kind: 'rejected', verdict, isCutShort: true };
+        return { kind: 'rejected', verdict, isCutShort: true, by };
       }
     }
     this.#filters = this.profile.filter.flatMap(({ name }) => {
       const filter = filters.get(name);
       return filter === undefined ? [] : [{ plugin: name, filter }];
     });
-    if (first !== null) return { kind: 'rejected', verdict: first, isCutShort: false };
+    if (first !== null) {
+      const all = [...by, first.plugin];
+      return { kind: 'rejected', verdict: first, isCutShort: false, by: all };
+    }
     return { kind: 'ready', names, by };
   }
 

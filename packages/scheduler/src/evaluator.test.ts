@@ -70,3 +70,23 @@ test('a pod that is held back takes no room on the node that it is to wait for',
   }
   assert.equal(core.attempt(0)?.kind, 'bind');
 });
+
+test('a pod that names its nodes is rejected by what they say and by the naming', () => {
+  const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['n'] }];
+  const required = { nodeSelectorTerms: [{ matchFields }] };
+  const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+  // Terms about pods are evaluated in full, the naming alone is not.
+  const near = { topologyKey: 'zone', labelSelector: { matchLabels: { app: 'a' } } };
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [near] };
+  for (const affinity of [{ nodeAffinity }, { nodeAffinity, podAntiAffinity }]) {
+    const core = new SchedulerCore({ seed: 1, keyOf: () => 'default/p' });
+    core.nodeSeen(NODE, 0);
+    const metadata = { name: 'p', namespace: 'default' };
+    const bytes = Buffer.from(JSON.stringify({ metadata, spec: { ...LARGE, affinity } }));
+    core.podSeen(0, true, bytes, 0, bytes.length, 0);
+    const attempt = core.attempt(0);
+    assert(attempt?.kind === 'failed');
+    const rejecters = [...attempt.failure.rejecters].toSorted();
+    assert.deepEqual(rejecters, ['NodeAffinity', 'NodeResourcesFit']);
+  }
+});

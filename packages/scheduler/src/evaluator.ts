@@ -131,7 +131,7 @@ export class Evaluator {
       const text = `node(s) didn't satisfy plugin(s) [${by.toSorted().join(' ')}]`;
       const absent = names === null ? null : { ...unresolvable(text), plugin: by[0] ?? '' };
       const failure = { cycle, verdicts, absent, isCutShort: false };
-      return failed(yield* postFilter(failure, rounds), cycle, verdicts, absent);
+      return failed(yield* postFilter(failure, rounds), cycle, verdicts, absent, by);
     }
     return yield* place(cycle, found, verdicts, rounds);
   }
@@ -193,7 +193,7 @@ export class Evaluator {
 /** A plugin knew without a look at the nodes. */
 function* failBeforeNodes(
   cycle: Cycle,
-  { verdict, isCutShort }: Preparation & { kind: 'rejected' },
+  { verdict, isCutShort, by }: Preparation & { kind: 'rejected' },
   rounds: ExtenderRounds,
 ): Asking<Decision> {
   const verdicts = new Map<string, Verdict>();
@@ -207,7 +207,7 @@ function* failBeforeNodes(
     nomination: after.nomination,
     clearsNomination: after.clearsNomination,
     isError: false,
-    rejecters: new Set([verdict.plugin]),
+    rejecters: new Set(by),
     verdicts,
     writes: after.writes,
   };
@@ -296,9 +296,11 @@ function failed(
   { snapshot }: Cycle,
   verdicts: ReadonlyMap<string, Verdict>,
   absent: Verdict | null,
+  narrowedBy: readonly string[] = [],
 ): Decision {
   const reasons = new Map<string, number>();
-  const rejecters = new Set<string>();
+  // Who left nodes out has a part in the failure, whether or not there are others.
+  const rejecters = new Set(narrowedBy);
   // Nodes that lack the same share their list, which may be long.
   const nodesBy = new Map<readonly string[], number>();
   const count = ({ reasons: texts, plugin }: Verdict, nodes: number): void => {

@@ -106,7 +106,7 @@ export function failureOf(
     return { ...base, clearsNomination: true, message, rejecters: new Set() };
   }
   const reasons = new Map<string, number>();
-  const rejecters = new Set<string>();
+  const rejecters = new Set(podClass.nodeNames === null ? [] : ['NodeAffinity']);
   let resolvable = 0;
   for (const [verdict, nodes] of verdicts) {
     rejecters.add(ClassRules.pluginOf(verdict));
