@@ -4,6 +4,7 @@
 // leader. It says what does not hold and exits 1.
 //
 //	clientgo KUBECONFIG expectWatchList|expectList
+//	clientgo KUBECONFIG overload DURATION CROWD
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,6 +64,15 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	must("the kubeconfig", err)
+	if os.Args[2] == "overload" {
+		duration, err := time.ParseDuration(os.Args[3])
+		must("the duration", err)
+		crowd, err := strconv.Atoi(os.Args[4])
+		must("the crowd", err)
+		overload(config, duration, crowd)
+		fmt.Println("ok")
+		return
+	}
 	config.QPS = 1000
 	config.Burst = 1000
 	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return counting{next} }
