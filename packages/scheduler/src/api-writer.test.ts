@@ -214,7 +214,7 @@ test('a failure is told once, and only its last word when there was no room', ()
 });
 
 test('a victim is told why before it is deleted', () => {
-  const { client, core, writer } = setup();
+  const { client, core, writer, metrics } = setup();
   see(core, 0, '1');
   core.attempt(0);
   see(core, 1, '1');
@@ -247,6 +247,11 @@ test('a victim is told why before it is deleted', () => {
   client.sent[2]?.answer(500, 'busy');
   writer.report(1, again, []);
   assert.equal(client.sent.filter(({ line }) => line.includes('/p0')).length, 3);
+  client.sent.at(-1)?.answer(404, 'gone');
+  // Who was chosen again while it was being asked is no round of its own.
+  const rounds = metrics.text(core).matchAll(/^scheduler_preemption_goroutines_exec.* (\S+)$/gm);
+  const counts = [...rounds].map(([line]) => line.replace(/^.*\{/, ''));
+  assert.deepEqual(counts, ['result="error"} 1', 'result="success"} 1']);
 });
 
 test('the scheduler of the preemptor tells of the victim, whosever that is', () => {

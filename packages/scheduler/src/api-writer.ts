@@ -173,7 +173,26 @@ export class ApiWriter {
     for (const other of displaced) this.#clearNomination(other);
     if (nomination === null) return;
     metrics.preempted(nomination.victims.length);
-    for (const victim of nomination.victims) this.#evict(victim, id, nominated ?? '');
+    this.#evictAll(nomination.victims, id, nominated ?? '');
+  }
+
+  /** Asks victims to go; measures until all were asked. */
+  #evictAll(victims: readonly number[], preemptor: number, node: string): void {
+    const { metrics, monotonicMs } = this.#options;
+    const sinceMs = monotonicMs();
+    let left = 1;
+    let areAsked = true;
+    const asked = (isAsked: boolean): void => {
+      areAsked &&= isAsked;
+      if (--left === 0) metrics.work.evicted(areAsked, (monotonicMs() - sinceMs) / 1000);
+    };
+    let evicts = false;
+    for (const victim of victims) {
+      left++;
+      if (this.#evict(victim, preemptor, node, asked)) evicts = true;
+      else left--;
+    }
+    if (evicts) asked(true);
   }
 
   /** A pod is gone: nothing more is to be told about it. */
@@ -343,12 +362,17 @@ export class ApiWriter {
     client.send('PATCH', path, CONTENT.mergePatch, body, () => {});
   }
 
-  /** First says why, then deletes; a victim that leaves already needs neither. */
-  #evict(victim: number, preemptor: number, node: string): void {
+  /** First says why, then deletes; a victim that leaves already needs neither, and is none. */
+  #evict(
+    victim: number,
+    preemptor: number,
+    node: string,
+    asked: (isAsked: boolean) => void,
+  ): boolean {
     const { client, core, keyOf, log } = this.#options;
-    if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return;
+    if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return false;
     const tag = core.pods.tagOf(victim);
-    if (this.#evicted.get(victim) === tag) return;
+    if (this.#evicted.get(victim) === tag) return false;
     this.#evicted.set(victim, tag);
     const key = keyOf(victim);
     const { schedulerName } = core.identities.classes.get(core.pods.podClass.get(preemptor));
@@ -375,9 +399,10 @@ export class ApiWriter {
     this.#event(victim, event, preemptor);
     const mayComeAgain = (): void => {
       if (this.#evicted.get(victim) === tag) this.#evicted.delete(victim);
+      asked(false);
     };
     const deleted: SendDone = (code, bytes, start, end) => {
-      if ((code >= 200 && code < 300) || isGone(code)) return;
+      if ((code >= 200 && code < 300) || isGone(code)) return asked(true);
       mayComeAgain();
       const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
       log('warn', `eviction of ${key}: ${failureText(code, text)}`);
@@ -386,10 +411,12 @@ export class ApiWriter {
       if (!client.send('DELETE', podPath(key), CONTENT.json, options, deleted)) mayComeAgain();
     };
     const told: SendDone = (code) => {
-      if (!isGone(code)) remove();
+      if (isGone(code)) asked(true);
+      else remove();
     };
     const path = `${podPath(key)}/status`;
     if (!client.send('PATCH', path, CONTENT.strategicPatch, body, told)) remove();
+    return true;
   }
 
   /** `preemptor`: on whose account the pod is told of; its scheduler tells then. */

@@ -87,12 +87,15 @@ export class Bell {
     this.#nodeHelps(id, change, 'NodeAdd', nowMs);
   }
 
-  /** A node has changed; `before` is null where nobody would have asked. */
-  nodeChanged(id: number, before: NodeInfo | null, nowMs: number): void {
-    if (before === null) return void this.#options.queue.changes++;
+  /** A node has changed; what upstream's metrics call that, empty where they do not. */
+  nodeChanged(id: number, before: NodeInfo, nowMs: number): string {
     const after = this.#options.view.bareNodeAt(id);
+    const aspect = aspectOf(before, after);
+    const label = `NodeUpdate${aspect}`;
     const change = { event: 'nodeChanged', before, after } as const;
-    this.#nodeHelps(id, change, `NodeUpdate${aspectOf(before, after)}`, nowMs);
+    if (this.isHeard('nodeChanged')) this.#nodeHelps(id, change, label, nowMs);
+    else this.#options.queue.changes++;
+    return aspect === '' ? '' : label;
   }
 
   /** A node that will do, or that may do as far as those who rejected a pod can tell. */

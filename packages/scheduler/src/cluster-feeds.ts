@@ -177,7 +177,7 @@ export class ClusterFeeds {
     const { core, meter, onChange } = this.#options;
     const since = meter.now();
     take();
-    meter.handled(core.lastEvent, since);
+    if (core.lastEvent !== '') meter.handled(core.lastEvent, since);
     onChange();
   }
 

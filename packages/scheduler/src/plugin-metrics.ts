@@ -89,7 +89,8 @@ export class PluginMetrics implements CycleMeter {
   }
 }
 
-function histogramOf(
+/** The histogram of a key, a new one if there is none. */
+export function histogramOf(
   histograms: Map<string, BucketHistogram>,
   key: string,
   edges: readonly number[],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Exposition } from '@megaplane/client/exposition';
 import { test } from 'node:test';
 import type { Client, ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -7,11 +8,13 @@ import { PreBinder } from './pre-binder.ts';
 import type { KubeObject } from './objects.ts';
 import type { ObjectWrite, Reservation } from './reservation.ts';
 import { SchedulerCore } from './scheduler-core.ts';
+import { WorkMetrics } from './work-metrics.ts';
 
 /** Answers requests with what the test says, and runs timers when told. */
 class Bench {
   readonly lines: string[] = [];
   readonly core = new SchedulerCore({ seed: 1, keyOf: () => 'default/p' });
+  readonly metrics = new WorkMetrics();
   readonly binder: PreBinder;
   answers: number[] = [];
   nowMs = 0;
@@ -32,6 +35,7 @@ class Bench {
     this.binder = new PreBinder({
       client: client as unknown as Client,
       core: this.core,
+      metrics: this.metrics,
       onReady: () => this.lines.push('ready'),
       onFailure: (_, message) => this.lines.push(`failed: ${message}`),
       onWaiting: (_, text) => this.lines.push(`waits: ${text}`),
@@ -80,6 +84,7 @@ class Bench {
   }
 }
 
+const CREATED = 'scheduler_resourceclaim_creates_total';
 const PATH = '/apis/resource.k8s.io/v1/namespaces/d/resourceclaims/c';
 const write: ObjectWrite = {
   kind: 'ResourceClaim',
@@ -123,6 +128,31 @@ test('a write that is refused ends the try, with the plugin that wanted it', asy
   const lines = await bench.run({ writes: [write] });
   const text = 'running PreBind plugin "Some": add reservation to claim d/c: no';
   assert.equal(lines.at(-1), `failed: ${text}`);
+});
+
+test('waits for devices and claims that are made are counted by how they end', async () => {
+  const drivers = { all: ['d.example', 'e.example'], slow: ['d.example'] };
+  const ends: string[] = [];
+  const answers = [true, 'claim c binding failed: reason=r', false, 'could not find ResourceClaim'];
+  for (const answer of answers) {
+    const bench = new Bench();
+    const timeoutText = 'device binding timeout';
+    const change = (): JsonObject => ({ metadata: { name: 'c', namespace: 'd' } });
+    const made: ObjectWrite = { ...write, action: 'create', change };
+    bench.answers = answer === true ? [201] : [201, 500];
+    const writes = answer === true ? [made] : [];
+    await bench.run({ isReady: () => answer, drivers, timeoutText, writes });
+    const out = new Exposition();
+    bench.metrics.write(out);
+    const lines = out.toString().split('\n');
+    const uses = lines.filter((line) => line.startsWith('scheduler_dra_bindingconditions_alloc'));
+    ends.push(...uses.map((line) => /status="([a-z]+)"\} 1$/.exec(line)?.[1] ?? line));
+    const waited = lines.filter((line) => /wait_duration_seconds_count.* 1$/.test(line));
+    assert.equal(waited.length, 2);
+    const claims = lines.filter((line) => line.startsWith('scheduler_resourceclaim_creates_total'));
+    assert.equal(claims.join(), answer === true ? `${CREATED}{status="success"} 1` : '');
+  }
+  assert.deepEqual(ends, ['success', 'failure', 'timeout', 'error']);
 });
 
 test('a wait ends with what it waits for, with a failure, or in time', async () => {

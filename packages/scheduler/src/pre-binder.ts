@@ -7,10 +7,12 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { KubeObject } from './objects.ts';
 import type { ObjectWrite, Reservation } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
+import type { DeviceWait, WorkMetrics } from './work-metrics.ts';
 
 export interface PreBinderOptions {
   readonly client: Client;
   readonly core: SchedulerCore;
+  readonly metrics: WorkMetrics;
   /** Everything is done: the pod can be bound. */
   onReady(tag: number): void;
   /** It could not be done, or not in time. */
@@ -70,10 +72,22 @@ export class PreBinder {
         if (message !== '') return prefix + message;
       }
       core.reservations.written(reservation);
+      const sinceMs = this.#options.client.timers.nowMs();
       const waited = await this.#wait(tag, reservation);
+      if (waited !== null) this.#awaited(tag, reservation, waited, sinceMs);
       if (waited !== '') return waited === null ? null : prefix + waited;
     }
     return core.pods.rowOf(tag) < 0 ? null : '';
+  }
+
+  /** Devices that are made ready on demand are, or never will be. */
+  #awaited(tag: number, { drivers }: Reservation, outcome: string, sinceMs: number): void {
+    const { core, metrics, client } = this.#options;
+    if (drivers === undefined || drivers.slow.length === 0) return;
+    const { podClass } = core.pods;
+    const { schedulerName } = core.identities.classes.get(podClass.get(core.pods.rowOf(tag)));
+    const seconds = (client.timers.nowMs() - sinceMs) / 1000;
+    metrics.devicesAwaited(schedulerName, drivers, endOf(outcome), seconds);
   }
 
   async #wait(tag: number, reservation: Reservation): Promise<string | null> {
@@ -103,6 +117,7 @@ export class PreBinder {
         ? { method: 'POST', path: collection, body: made }
         : { method: 'DELETE', path: write.path },
     );
+    if (action === 'create') this.#options.metrics.claimMade(answer.ok);
     if (answer.ok && action === 'create') {
       core.objectWritten(write.kind, answer.object as unknown as KubeObject);
     }
@@ -140,6 +155,13 @@ export class PreBinder {
     }
     return failureOf(write, `${write.kind} ${write.key} was changed by others again and again`);
   }
+}
+
+/** What the metrics call the end of a wait. */
+function endOf(outcome: string): DeviceWait {
+  if (outcome === '') return 'success';
+  if (outcome.endsWith('binding timeout')) return 'timeout';
+  return outcome.includes(' binding failed: ') ? 'failure' : 'error';
 }
 
 function failureOf({ about }: ObjectWrite, message: string): string {

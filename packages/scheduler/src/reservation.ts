@@ -45,6 +45,8 @@ export interface Reservation {
   readonly undo: readonly ObjectWrite[];
   /** The event that tells of a wait, if it is a long one. */
   readonly waitingText: string;
+  /** Drivers of the devices that the pod gets, and of those that are made ready on demand. */
+  readonly drivers?: { readonly all: readonly string[]; readonly slow: readonly string[] };
   /** Objects as they are in the end, for scenarios. */
   readonly outcome: readonly KubeObject[];
 }

@@ -171,6 +171,7 @@ class SchedulerProgram {
     this.#preBinder = new PreBinder({
       client,
       core: this.#core,
+      metrics: this.#metrics.work,
       onReady: (tag) => writer.bindDelayed(tag),
       onFailure: (tag, message) => writer.fail(tag, message),
       onWaiting: (tag, text) => writer.note(tag, 'BindingConditionsPending', text),

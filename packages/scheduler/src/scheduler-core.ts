@@ -38,6 +38,7 @@ import type { ObjectWrite } from './reservation.ts';
 import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
 import { TermWatch } from './term-watch.ts';
+import type { GroupResult } from './work-metrics.ts';
 
 export interface CoreOptions extends ProfileOptions {
   readonly queueLimits?: QueueLimits;
@@ -48,6 +49,12 @@ export interface CoreOptions extends ProfileOptions {
   readonly seed: number;
   /** `namespace/name` of a pod's row. */
   keyOf(id: number): string;
+}
+
+/** A decision about the pods of a group. */
+interface GroupTry {
+  readonly result: GroupResult;
+  readonly profile: string;
 }
 
 /** Decisions under way: about a pod for which extenders are asked, or about a gang. */
@@ -69,7 +76,7 @@ export class SchedulerCore {
   readonly reservations: Reservations;
   readonly extenders: readonly Extender[];
   readonly gatekeeper: Gatekeeper;
-  /** What was told of last, as upstream's metrics call it. */
+  /** What was told of last, as upstream's metrics call it; empty if it was no news. */
   lastEvent = '';
   /** What extenders have to be asked before the decision under way goes on (`answer`). */
   question: Question | null = null;
@@ -81,6 +88,7 @@ export class SchedulerCore {
   /** Something happened while extenders were asked. */
   #missesEvents = false;
   readonly #writes: ObjectWrite[] = [];
+  #groupTry: GroupTry | null = null;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #occupancy: Occupancy;
@@ -146,15 +154,14 @@ export class SchedulerCore {
     const { nodes } = this;
     const known = nodes.find(object.metadata.name);
     const isNew = known < 0 || !nodes.isPresent(known);
-    this.lastEvent = isNew ? 'NodeAdd' : 'NodeUpdate';
-    const isHeard = !isNew && this.bell.isHeard('nodeChanged');
-    const before = isHeard ? this.#view.bareNodeAt(known) : null;
+    this.lastEvent = isNew ? 'NodeAdd' : '';
+    const before = isNew ? null : this.#view.bareNodeAt(known);
     const { version } = nodes;
     const node = nodes.set(factsOf(object));
     // A heartbeat is no news.
     if (nodes.version === version) return;
-    if (isNew) this.bell.nodeAdded(node, nowMs);
-    else this.bell.nodeChanged(node, before, nowMs);
+    if (before === null) this.bell.nodeAdded(node, nowMs);
+    else this.lastEvent = this.bell.nodeChanged(node, before, nowMs);
   }
 
   nodeGone(name: string, nowMs: number): void {
@@ -287,6 +294,8 @@ export class SchedulerCore {
     const key = this.gatekeeper.groups.groupOf(id);
     const group = key === '' ? undefined : this.objects.object('PodGroup', key);
     if (group === undefined) return;
+    const result = kind === 'bind' ? 'scheduled' : 'unschedulable';
+    this.#groupTry = { result, profile: this.#classOf(id).schedulerName };
     const write = groupCondition(key, kind === 'bind' ? '' : UNSCHEDULABLE);
     if (write.change(group as unknown as JsonObject, nowMs) !== null) this.#writes.push(write);
   }
@@ -370,8 +379,10 @@ export class SchedulerCore {
       },
       nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
     };
-    const { outcomes, message, isJudged } = yield* gangCycle(host, order, missing);
-    if (isJudged) this.#writes.push(groupCondition(group, message));
+    const gang = yield* gangCycle(host, order, missing);
+    const { outcomes, message, isJudged, result } = gang;
+    if (isJudged) this.#writes.push(groupCondition(group, message, result === 'error'));
+    if (isJudged) this.#groupTry = { result, profile: this.#classOf(first).schedulerName };
     const attempts = outcomes.map((outcome): Attempt => {
       if (outcome.kind === 'placed') return { ...outcome, kind: 'bind' };
       const { id, failure } = outcome;
@@ -384,6 +395,13 @@ export class SchedulerCore {
   /** Writes that came of decisions and that nobody waits for; each is handed out once. */
   takeWrites(): readonly ObjectWrite[] {
     return this.#writes.splice(0);
+  }
+
+  /** What became of the group that was decided about last; told once. */
+  takeGroupTry(): GroupTry | null {
+    const last = this.#groupTry;
+    this.#groupTry = null;
+    return last;
   }
 
   #isBefore(one: number, other: number): number {

@@ -16,6 +16,10 @@ const BUCKETS: readonly (readonly [family: string, first: number, last: number, 
     ['scheduler_plugin_execution_duration_seconds', 0.00001, 0.0221684, 20],
     ['scheduler_queueing_hint_execution_duration_seconds', 0.00001, 0.0221684, 20],
     ['scheduler_event_handling_duration_seconds', 0.0001, 0.2048, 12],
+    ['scheduler_podgroup_scheduling_attempt_duration_seconds', 0.001, 16.384, 15],
+    ['scheduler_podgroup_scheduling_algorithm_duration_seconds', 0.001, 16.384, 15],
+    ['scheduler_preemption_goroutines_duration_seconds', 0.01, 5242.88, 20],
+    ['scheduler_dra_bindingconditions_wait_duration_seconds', 0.1, 819.2, 14],
   ];
 
 function bench(): { core: SchedulerCore; metrics: SchedulerMetrics } {
@@ -35,6 +39,9 @@ test('histograms have the buckets of upstream', () => {
   metrics.plugins.pluginEnded('NodeAffinity', 'Filter', 'Success', 0);
   metrics.plugins.hinted('NodeAffinity', 'NodeAdd', true, 0);
   metrics.plugins.handled('NodeAdd', 0);
+  metrics.work.groupTried('scheduled', 'default-scheduler', 0.001);
+  metrics.work.evicted(true, 0.01);
+  metrics.work.devicesAwaited('default-scheduler', { all: ['d'], slow: ['d'] }, 'success', 1);
   const text = metrics.text(core);
   for (const [family, first, last, count] of BUCKETS) {
     const edges = [...text.matchAll(new RegExp(`^${family}_bucket\\{.*le="([^"]+)"`, 'gm'))]
@@ -208,5 +215,30 @@ test('pods are counted where they come to the queue or are held back', () => {
   assert.deepEqual(found, [
     [`status="Success",${profile}`, '1'],
     [`status="UnschedulableAndUnresolvable",${profile}`, '1'],
+  ]);
+});
+
+test('changes of nodes are called what kube-scheduler calls them', () => {
+  const { core } = bench();
+  const status = { allocatable: { cpu: '1', memory: '1Gi', pods: '10' } };
+  const more = { allocatable: { ...status.allocatable, cpu: '2' } };
+  const spec = { taints: [{ key: 'k', effect: 'NoSchedule' }] };
+  const metadata = { name: 'n', labels: { zone: 'a' } };
+  const events = [
+    { metadata: { name: 'n' }, status },
+    { metadata: { name: 'n' }, status: more },
+    { metadata, status: more },
+    { metadata, status: more, spec },
+    { metadata: { name: 'm' }, status },
+  ].map((node) => {
+    core.nodeSeen(node as NodeObject, 0);
+    return core.lastEvent;
+  });
+  assert.deepEqual(events, [
+    '',
+    'NodeUpdateNodeAllocatable',
+    'NodeUpdateNodeLabel',
+    'NodeUpdateNodeTaint',
+    'NodeAdd',
   ]);
 });

@@ -5,6 +5,7 @@ import { Exposition, type Labels } from '@megaplane/client/exposition';
 import { PluginMetrics } from './plugin-metrics.ts';
 import { PLACE } from './pod-table.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
+import { WorkMetrics } from './work-metrics.ts';
 
 export type AttemptResult = 'scheduled' | 'unschedulable' | 'error';
 
@@ -28,6 +29,7 @@ export class SchedulerMetrics {
   /** What is told of feature gates. */
   gates: GateStates = DEFAULT_GATES;
   readonly plugins: PluginMetrics;
+  readonly work: WorkMetrics = new WorkMetrics();
 
   /** `seconds` since any fixed moment, finely. */
   constructor(seconds: () => number) {
@@ -114,6 +116,9 @@ export class SchedulerMetrics {
     out.family('scheduler_preemption_victims', 'histogram', 'Pods evicted at a time.');
     out.histogram({}, this.#victims);
     this.plugins.write(out);
+    this.work.write(out);
+    out.family('scheduler_inflight_events', 'gauge', 'Pods that are tried, until they are bound.');
+    out.value({ event: 'PodPopped' }, core.assumed);
     out.family('scheduler_goroutines', 'gauge', 'Work under way.');
     out.value({ operation: 'binding' }, core.assumed);
     out.family('scheduler_cache_size', 'gauge', 'What the cache holds.');

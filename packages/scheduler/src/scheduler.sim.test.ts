@@ -316,6 +316,7 @@ class Scheduler {
     this.#preBinder = new PreBinder({
       client,
       core,
+      metrics: metrics.work,
       onReady: () => {},
       onFailure: () => {},
       onWaiting: () => {},

@@ -222,9 +222,11 @@ export function claimReservation(
     kind: ALLOCATING_CLAIM,
     status: { ...claim.status, ...(allocation === undefined ? {} : { allocation }) },
   }));
-  const waits = [...allocated.values()].some((allocation) =>
-    allocation?.devices.results.some(({ bindingConditions = [] }) => bindingConditions.length > 0),
-  );
+  const results = claims.flatMap((claim) => {
+    const allocation = allocated.get(claim) ?? claim.status?.allocation;
+    return allocation?.devices.results ?? [];
+  });
+  const slow = results.filter(({ bindingConditions = [] }) => bindingConditions.length > 0);
   if (unreserved.length === 0 && !claims.some((claim) => isReadyToBind(claim) !== true)) {
     return null;
   }
@@ -245,13 +247,18 @@ export function claimReservation(
       about: `take the reservation off claim ${claimText(claim)}`,
       change: (object) => without(object, uid),
     })),
-    waitingText: waits ? `waiting for binding conditions for device on node ${node}` : '',
+    waitingText: slow.length > 0 ? `waiting for binding conditions for device on node ${node}` : '',
+    drivers: { all: results.map(driverOf), slow: slow.map(driverOf) },
     outcome: unreserved.map((claim) => {
       const object = withFinalizer(claim as unknown as JsonObject) ?? claim;
       const given = withPod(object as unknown as JsonObject, pod, allocated.get(claim), 0);
       return { ...given, kind: KIND } as unknown as ResourceClaimObject;
     }),
   };
+}
+
+function driverOf({ driver }: { readonly driver: string }): string {
+  return driver;
 }
 
 function allReady(objects: KnownObjects, keys: readonly string[], nowMs: number): boolean | string {

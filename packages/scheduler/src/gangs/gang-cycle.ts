@@ -6,6 +6,7 @@
 import type { Asking } from '../extenders/extender-rounds.ts';
 import type { Failure } from '../failure.ts';
 import type { Reservation } from '../reservation.ts';
+import type { GroupResult } from '../work-metrics.ts';
 
 /** What the cycle does with pods. */
 export interface GangHost {
@@ -39,6 +40,7 @@ export interface GangResult {
   readonly isJudged: boolean;
   /** For the group's condition; empty if it is placed. */
   readonly message: string;
+  readonly result: GroupResult;
 }
 
 export const UNSCHEDULABLE = 'pod group is unschedulable';
@@ -71,7 +73,7 @@ export function* gangCycle(
   missing: number,
 ): Asking<GangResult> {
   const mixed = mixedSchedulers(ids.map((id) => host.schedulerOf(id)));
-  if (mixed !== '') return refusedGang(ids, mixed);
+  if (mixed !== '') return failedGang(ids, mixed);
   const outcomes: GangOutcome[] = [];
   let found = 0;
   let frees = false;
@@ -85,6 +87,7 @@ export function* gangCycle(
     } else {
       // Each waits for whatever may help it, not for the first of its kind.
       const failure: Failure = { ...host.failure(), isIndexed: false };
+      if (failure.isError) return brokenGang(host, ids, outcomes, { id, failure });
       outcomes.push({ kind: 'failed', id, failure });
       if (failure.nomination === null) continue;
       host.nominate(id, failure.nomination.node);
@@ -92,11 +95,8 @@ export function* gangCycle(
     }
     if (++found >= missing) verdict = frees ? 'waiting' : 'placed';
   }
-  if (verdict === 'placed') return { outcomes, isJudged: true, message: '' };
-  for (const outcome of outcomes) {
-    if (outcome.kind === 'placed') host.release(outcome.id);
-    else if (outcome.failure.nomination !== null) host.nominate(outcome.id, -1);
-  }
+  if (verdict === 'placed') return { outcomes, isJudged: true, message: '', result: 'scheduled' };
+  takeBack(host, outcomes);
   const evicts = verdict === 'waiting';
   const told = outcomes.map((outcome): GangOutcome => {
     const { id } = outcome;
@@ -108,7 +108,32 @@ export function* gangCycle(
     return isVain ? { kind: 'failed', id, failure: refusal(null) } : outcome;
   });
   const message = evicts ? WAITING : UNSCHEDULABLE;
-  return { outcomes: told, isJudged: true, message };
+  const result = evicts ? 'waiting_on_preemption' : 'unschedulable';
+  return { outcomes: told, isJudged: true, message, result };
+}
+
+/** Nodes that were found and room that was to be freed are kept no more. */
+function takeBack(host: GangHost, outcomes: readonly GangOutcome[]): void {
+  for (const outcome of outcomes) {
+    if (outcome.kind === 'placed') host.release(outcome.id);
+    else if (outcome.failure.nomination !== null) host.nominate(outcome.id, -1);
+  }
+}
+
+/** One of the pods ended in an error: no more are looked at, and all fail with it. */
+function brokenGang(
+  host: GangHost,
+  ids: readonly number[],
+  outcomes: readonly GangOutcome[],
+  broken: { readonly id: number; readonly failure: Failure },
+): GangResult {
+  takeBack(host, outcomes);
+  const message = `failed to schedule other pod from a pod group: ${broken.failure.message}`;
+  const rest = failedGang(ids, message).outcomes;
+  const told = rest.map((one): GangOutcome => {
+    return one.id === broken.id ? { kind: 'failed', ...broken } : one;
+  });
+  return { outcomes: told, isJudged: true, message, result: 'error' };
 }
 
 /** Why pods cannot be decided about together; empty where one profile is asked for by all. */
@@ -121,7 +146,7 @@ function mixedSchedulers(names: readonly string[]): string {
 }
 
 /** All of a gang fail for one reason, which is an error. */
-function refusedGang(ids: readonly number[], message: string): GangResult {
+function failedGang(ids: readonly number[], message: string): GangResult {
   const failure: Failure = {
     message,
     rejecters: new Set(),
@@ -131,5 +156,5 @@ function refusedGang(ids: readonly number[], message: string): GangResult {
     nomination: null,
   };
   const outcomes = ids.map((id): GangOutcome => ({ kind: 'failed', id, failure }));
-  return { outcomes, isJudged: false, message };
+  return { outcomes, isJudged: false, message, result: 'error' };
 }

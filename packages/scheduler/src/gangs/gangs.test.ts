@@ -152,6 +152,28 @@ test('a gang whose pods ask for several profiles is an error for all of them', (
   assert.deepEqual(bench.core.takeWrites(), []);
 });
 
+test('an error of one pod is an error of its whole gang, and no more of it are looked at', () => {
+  const bench = new Bench('n1', 'n2');
+  bench.group('g', 2);
+  const preference = { matchExpressions: [{ key: 'k', operator: 'Gt', values: ['-4'] }] };
+  const preferred = [{ weight: 1, preference }];
+  const nodeAffinity = { preferredDuringSchedulingIgnoredDuringExecution: preferred };
+  bench.pod('a', 'g', { priority: 9 });
+  bench.pod('b', 'g', { priority: 5, affinity: { nodeAffinity } });
+  bench.pod('c', 'g');
+  const [a = '', b = '', c = ''] = bench.decisions();
+  const message = b.replace(/^b: /, '');
+  assert.match(message, /^running PreScore plugin "NodeAffinity": /);
+  const others = `failed to schedule other pod from a pod group: ${message}`;
+  assert.deepEqual([a, c], [`a: ${others}`, `c: ${others}`]);
+  assert.equal(bench.core.pods.placed, 0);
+  assert.equal(bench.core.queue.counts.backoff, 3);
+  const group = { result: 'error', profile: 'default-scheduler' };
+  assert.deepEqual(bench.core.takeGroupTry(), group);
+  const [write] = bench.core.takeWrites();
+  assert.match(JSON.stringify(write?.change({ metadata: {} }, 0)), /"reason":"SchedulerError"/);
+});
+
 test('pods beyond the quorum that find no node are told why, and the others are bound', () => {
   const bench = new Bench('n1');
   bench.group('g', 3);

@@ -5,10 +5,11 @@ import type { ObjectWrite } from '../reservation.ts';
 const TYPE = 'PodGroupScheduled';
 
 /** `key`: `namespace/name`; `message` empty: the group has been placed. */
-export function groupCondition(key: string, message: string): ObjectWrite {
+export function groupCondition(key: string, message: string, isError = false): ObjectWrite {
   const slash = key.indexOf('/');
   const [namespace, name] = [key.slice(0, slash), key.slice(slash + 1)];
   const isPlaced = message === '';
+  const why = isError ? 'SchedulerError' : 'Unschedulable';
   return {
     kind: 'PodGroup',
     key,
@@ -24,7 +25,7 @@ export function groupCondition(key: string, message: string): ObjectWrite {
       const wanted: JsonObject = {
         type: TYPE,
         status: isPlaced ? 'True' : 'False',
-        reason: isPlaced ? 'Scheduled' : 'Unschedulable',
+        reason: isPlaced ? 'Scheduled' : why,
         message,
         observedGeneration: metadata['generation'] ?? 0,
       };
