@@ -231,7 +231,7 @@ test('changes of nodes are called what kube-scheduler calls them', () => {
     { metadata, status: more, spec },
     { metadata: { name: 'm' }, status },
   ].map((node) => {
-    core.nodeSeen(node as NodeObject, 0);
+    core.nodeSeen(node, 0);
     return core.lastEvent;
   });
   assert.deepEqual(events, [
