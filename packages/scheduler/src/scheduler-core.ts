@@ -38,7 +38,7 @@ import type { ObjectWrite } from './reservation.ts';
 import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from './scheduling-queue.ts';
 import { TermWatch } from './term-watch.ts';
-import type { GroupResult } from './work-metrics.ts';
+import type { GroupTry } from './work-metrics.ts';
 
 export interface CoreOptions extends ProfileOptions {
   readonly queueLimits?: QueueLimits;
@@ -49,12 +49,6 @@ export interface CoreOptions extends ProfileOptions {
   readonly seed: number;
   /** `namespace/name` of a pod's row. */
   keyOf(id: number): string;
-}
-
-/** A decision about the pods of a group. */
-interface GroupTry {
-  readonly result: GroupResult;
-  readonly profile: string;
 }
 
 /** Decisions under way: about a pod for which extenders are asked, or about a gang. */
@@ -80,6 +74,8 @@ export class SchedulerCore {
   lastEvent = '';
   /** What extenders have to be asked before the decision under way goes on (`answer`). */
   question: Question | null = null;
+  /** The group that was decided about last; who takes it in drops it. */
+  groupTry: GroupTry | null = null;
   #task: Task | null = null;
   /** Still to be told. */
   #decided: readonly { readonly tag: number; readonly attempt: Attempt }[] = [];
@@ -88,7 +84,6 @@ export class SchedulerCore {
   /** Something happened while extenders were asked. */
   #missesEvents = false;
   readonly #writes: ObjectWrite[] = [];
-  #groupTry: GroupTry | null = null;
   readonly #reader: PodReader;
   readonly #view: ClusterView;
   readonly #occupancy: Occupancy;
@@ -295,7 +290,7 @@ export class SchedulerCore {
     const group = key === '' ? undefined : this.objects.object('PodGroup', key);
     if (group === undefined) return;
     const result = kind === 'bind' ? 'scheduled' : 'unschedulable';
-    this.#groupTry = { result, profile: this.#classOf(id).schedulerName };
+    this.groupTry = { result, profile: this.#classOf(id).schedulerName };
     const write = groupCondition(key, kind === 'bind' ? '' : UNSCHEDULABLE);
     if (write.change(group as unknown as JsonObject, nowMs) !== null) this.#writes.push(write);
   }
@@ -382,7 +377,7 @@ export class SchedulerCore {
     const gang = yield* gangCycle(host, order, missing);
     const { outcomes, message, isJudged, result } = gang;
     if (isJudged) this.#writes.push(groupCondition(group, message, result === 'error'));
-    if (isJudged) this.#groupTry = { result, profile: this.#classOf(first).schedulerName };
+    if (isJudged) this.groupTry = { result, profile: this.#classOf(first).schedulerName };
     const attempts = outcomes.map((outcome): Attempt => {
       if (outcome.kind === 'placed') return { ...outcome, kind: 'bind' };
       const { id, failure } = outcome;
@@ -395,13 +390,6 @@ export class SchedulerCore {
   /** Writes that came of decisions and that nobody waits for; each is handed out once. */
   takeWrites(): readonly ObjectWrite[] {
     return this.#writes.splice(0);
-  }
-
-  /** What became of the group that was decided about last; told once. */
-  takeGroupTry(): GroupTry | null {
-    const last = this.#groupTry;
-    this.#groupTry = null;
-    return last;
   }
 
   #isBefore(one: number, other: number): number {
@@ -511,15 +499,7 @@ export class SchedulerCore {
     event: string,
     nowMs: number,
   ): void {
-    const { pods, queue } = this;
-    for (const id of this.gatekeeper.claimants.on(key)) {
-      const podClass = this.#classOf(id);
-      if (pods.place.get(id) === PLACE.gated) {
-        if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
-      } else {
-        queue.wake(id, event, nowMs);
-      }
-    }
+    this.#retry(this.gatekeeper.claimants.on(key), event, nowMs);
     const isFreed =
       before?.status?.allocation !== undefined && after.status?.allocation === undefined;
     const change = { event: 'object', kind: 'ResourceClaim', before, after } as const;
@@ -528,12 +508,16 @@ export class SchedulerCore {
 
   /** Pods that wait for company, and those that had too little of it, may be tried. */
   #groupGrew(key: string, event: string, nowMs: number): void {
-    const { pods, queue } = this;
     this.#grown = '';
-    for (const id of this.gatekeeper.groups.membersOf(key)) {
-      const podClass = this.#classOf(id);
+    this.#retry(this.gatekeeper.groups.membersOf(key), event, nowMs);
+  }
+
+  /** Pods that wait, or that were held back and are not any more. */
+  #retry(ids: Iterable<number>, event: string, nowMs: number): void {
+    const { pods, queue } = this;
+    for (const id of ids) {
       if (pods.place.get(id) !== PLACE.gated) queue.wake(id, event, nowMs);
-      else if (!this.gatekeeper.isHeldBack(id, podClass)) queue.add(id, event, nowMs);
+      else if (!this.gatekeeper.isHeldBack(id, this.#classOf(id))) queue.add(id, event, nowMs);
     }
   }
 

@@ -39,7 +39,7 @@ test('histograms have the buckets of upstream', () => {
   metrics.plugins.pluginEnded('NodeAffinity', 'Filter', 'Success', 0);
   metrics.plugins.hinted('NodeAffinity', 'NodeAdd', true, 0);
   metrics.plugins.handled('NodeAdd', 0);
-  metrics.work.groupTried('scheduled', 'default-scheduler', 0.001);
+  metrics.work.groupTried({ result: 'scheduled', profile: 'default-scheduler' }, 0.001);
   metrics.work.evicted(true, 0.01);
   metrics.work.devicesAwaited('default-scheduler', { all: ['d'], slow: ['d'] }, 'success', 1);
   const text = metrics.text(core);

@@ -118,8 +118,8 @@ export class SchedulingLoop {
     if (evaluated === this.#evaluated) this.#foundByIndex(attempt, seconds);
     this.#evaluated = evaluated;
     preBinder.write(core.takeWrites());
-    const group = core.takeGroupTry();
-    if (group !== null) metrics.work.groupTried(group.result, group.profile, seconds);
+    if (core.groupTry !== null) metrics.work.groupTried(core.groupTry, seconds);
+    core.groupTry = null;
     if (attempt.kind === 'bind') {
       metrics.decided(seconds);
       this.#permitted(attempt);

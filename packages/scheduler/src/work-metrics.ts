@@ -1,9 +1,15 @@
-/** What is counted of work that takes longer than a decision, or decides about many pods at once. */
+/** What is counted of work that takes longer than a decision, or that is about many pods. */
 import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
 import type { Exposition } from '@megaplane/client/exposition';
 import { histogramOf } from './plugin-metrics.ts';
 
 export type GroupResult = 'scheduled' | 'unschedulable' | 'waiting_on_preemption' | 'error';
+
+/** What became of the pods of a group that were decided about. */
+export interface GroupTry {
+  readonly result: GroupResult;
+  readonly profile: string;
+}
 
 /** How the wait for devices that are made ready on demand ended. */
 export type DeviceWait = 'success' | 'failure' | 'timeout' | 'error';
@@ -21,7 +27,7 @@ export class WorkMetrics {
   readonly #deviceUses = new Map<string, number>();
 
   /** The pods of a group were decided about in one go. */
-  groupTried(result: GroupResult, profile: string, seconds: number): void {
+  groupTried({ result, profile }: GroupTry, seconds: number): void {
     histogramOf(this.#groups, `${result} ${profile}`, GROUP_EDGES).record(seconds);
     this.#groupSeconds.record(seconds);
   }
