@@ -159,7 +159,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const health = new Health();
   addChecks(health, () => storage.fault);
   const access = new AccessMetrics();
-  const metrics = metricsOf(world, [access, remotes, definitions, counts]);
+  const metrics = metricsOf(world, [access, remotes, definitions, counts, tokens.counts]);
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;

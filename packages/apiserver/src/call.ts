@@ -84,6 +84,8 @@ export class Call {
   isRouted = false;
   /** Milliseconds that others took: webhooks, and those who were before it in a queue. */
   othersMs = 0;
+  /** It is gone through to learn what such a write makes: nobody sent it, and nothing counts it. */
+  isRehearsal = false;
   #sharedMs = 0;
   /** It counts among those in flight; the watcher's own. */
   isCounted = false;

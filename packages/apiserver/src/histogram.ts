@@ -48,9 +48,9 @@ export class Histogram {
   }
 }
 
-/** As Go writes it: `1e+06` and `2.592e+06` from a million on. */
+/** As Go writes it: `2.592e+06` from a million on, `5e-07` below a ten thousandth. */
 export function boundText(bound: number): string {
-  if (bound < 1e6) return String(bound);
-  const [digits = '', exponent = ''] = bound.toExponential().split('e+');
-  return `${digits}e+${exponent.padStart(2, '0')}`;
+  if (bound === 0 || (bound >= 1e-4 && bound < 1e6)) return String(bound);
+  const [digits = '', exponent = ''] = bound.toExponential().split('e');
+  return `${digits}e${exponent.slice(0, 1)}${exponent.slice(1).padStart(2, '0')}`;
 }

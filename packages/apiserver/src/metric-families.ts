@@ -334,6 +334,57 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     'gauge',
     '[ALPHA] Gauge measuring the number of available NodePorts for Services',
   ],
+  authentication_token_cache_fetch_total: ['counter', '[ALPHA] '],
+  authentication_token_cache_request_total: ['counter', '[ALPHA] '],
+  kube_apiserver_clusterip_allocator_allocation_total: [
+    'counter',
+    '[ALPHA] Number of Cluster IPs allocations',
+  ],
+  kube_apiserver_clusterip_allocator_allocation_errors_total: [
+    'counter',
+    '[ALPHA] Number of errors trying to allocate Cluster IPs',
+  ],
+  kube_apiserver_nodeport_allocator_allocation_total: [
+    'counter',
+    '[ALPHA] Number of NodePort allocations',
+  ],
+  kube_apiserver_nodeport_allocator_allocation_errors_total: [
+    'counter',
+    '[ALPHA] Number of errors trying to allocate NodePort',
+  ],
+  pod_security_evaluations_total: [
+    'counter',
+    '[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt requests.',
+  ],
+  pod_security_exemptions_total: [
+    'counter',
+    '[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.',
+  ],
+  pod_security_errors_total: [
+    'counter',
+    '[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result in the ' +
+      'latest restricted profile being used for evaluation.',
+  ],
+  serviceaccount_legacy_auto_token_uses_total: [
+    'counter',
+    '[ALPHA] Cumulative auto-generated legacy tokens used',
+  ],
+  serviceaccount_legacy_manual_token_uses_total: [
+    'counter',
+    '[ALPHA] Cumulative manually created legacy tokens used',
+  ],
+  serviceaccount_legacy_tokens_total: [
+    'counter',
+    '[ALPHA] Cumulative legacy service account tokens used',
+  ],
+  serviceaccount_stale_tokens_total: [
+    'counter',
+    '[ALPHA] Cumulative stale projected service account tokens used',
+  ],
+  serviceaccount_valid_tokens_total: [
+    'counter',
+    '[ALPHA] Cumulative valid projected service account tokens used',
+  ],
   go_goroutines: ['gauge', 'What the event loop waits for: sockets, timers, files.'],
   go_memstats_alloc_bytes: ['gauge', 'Bytes of the heap of V8 that objects take.'],
   go_memstats_heap_inuse_bytes: ['gauge', 'Bytes of the heap of V8 that are committed.'],

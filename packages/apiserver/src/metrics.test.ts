@@ -279,3 +279,27 @@ test('the embedded store tells how large it is, as upstream does of etcd', () =>
   const size = /^apiserver_storage_size_bytes\{storage_cluster_id="embedded"\} (\d+)$/m;
   assert.ok(Number(size.exec(lines.join('\n'))?.[1]) >= 100_000, lines.join('\n'));
 });
+
+test('objects and lists of custom kinds are counted under their names', () => {
+  const ask = server();
+  const names = { plural: 'widgets', singular: 'widget', kind: 'Widget' };
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  const versions = [{ name: 'v1', served: true, storage: true, schema }];
+  const spec = { group: 'example.com', scope: 'Cluster', names, versions };
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  ask(definitions, 'POST', {}, { metadata: { name: 'widgets.example.com' }, spec });
+  const widgets = '/apis/example.com/v1/widgets';
+  const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+  assert.equal(ask(widgets, 'POST', {}, widget).status, 201);
+  ask(widgets);
+  const lines = ask('/metrics').text.split('\n');
+  const own = 'group="example.com",resource="widgets"';
+  for (const line of [
+    `apiserver_resource_objects{${own}} 1`,
+    'apiserver_storage_objects{resource="widgets.example.com"} 1',
+    'apiserver_cache_list_total{group="example.com",index="",resource="widgets"} 1',
+    `apiserver_cache_list_returned_objects_total{${own}} 1`,
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
+});

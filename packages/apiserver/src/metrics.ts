@@ -4,7 +4,6 @@ import type { AnswerSizes, Call } from './call.ts';
 import { Histogram } from './histogram.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { World } from './world.ts';
-import { allServed } from './served.ts';
 import { rangeOf } from './served.ts';
 import { GIT_VERSION, MIN_COMPATIBLE, MINOR_VERSION, VERSION } from './release.ts';
 import { printFamily } from './metric-families.ts';
@@ -294,7 +293,7 @@ export class Metrics {
     renderStorage(world, lines);
     renderShards(world, lines);
     renderWatches(world, lines);
-    world.lists.print(lines);
+    world.lists.print(lines, world.kinds.all());
     printFamily(lines, 'version_info');
     lines.push(COMPATIBILITY);
     printFamily(lines, 'kubernetes_build_info');
@@ -398,7 +397,8 @@ function renderStorage(world: World, lines: string[]): void {
   const counts: string[] = [];
   const revisions: string[] = [];
   const seen = new Set<string>();
-  for (const served of allServed()) {
+  const all = world.kinds.all();
+  for (const served of all) {
     if (!served.stored || seen.has(served.prefix)) continue;
     seen.add(served.prefix);
     const { start, end } = rangeOf(served, '');
@@ -413,7 +413,7 @@ function renderStorage(world: World, lines: string[]): void {
     objects.push(`apiserver_storage_objects{resource="${whole}"} ${count}`);
   }
   const dispatched: string[] = [];
-  const kinds = new Map(allServed().map(({ prefix, resource }) => [prefix, resource]));
+  const kinds = new Map(all.map(({ prefix, resource }) => [prefix, resource]));
   for (const [prefix, hub] of world.hubs) {
     const { group = '', resource = '' } = kinds.get(prefix) ?? {};
     const labels = `group="${group}",resource="${resource}"`;

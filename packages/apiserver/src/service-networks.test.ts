@@ -123,7 +123,12 @@ test('/metrics tells what is taken and what is left of each network, and of the 
   model.ask('POST', SERVICES, { metadata: { name: 'a' }, spec });
   const ips = 'kube_apiserver_clusterip_allocator';
   const ports = 'kube_apiserver_nodeport_allocator';
+  const refused = { ...spec, ports: [{ port: 80, nodePort: 30000 }] };
+  assert.equal(model.ask('POST', SERVICES, { metadata: { name: 'x' }, spec: refused }).status, 422);
   assert.deepEqual(told(), [
+    `${ips}_allocation_total{cidr="10.96.0.0/16",scope="dynamic"} 2`,
+    `${ports}_allocation_total{scope="dynamic"} 1`,
+    `${ports}_allocation_errors_total{scope="static"} 1`,
     `${ips}_allocated_ips{cidr="10.96.0.0/16"} 1`,
     `${ips}_available_ips{cidr="10.96.0.0/16"} 65533`,
     `${ports}_allocated_ports 1`,
@@ -132,7 +137,11 @@ test('/metrics tells what is taken and what is left of each network, and of the 
   add(model, 'kubernetes', '10.96.0.0/16');
   add(model, 'more', '10.200.0.0/24');
   assert.equal(addressOf(model, 'b', '10.200.0.9'), '10.200.0.9');
-  assert.deepEqual(told().slice(0, 4), [
+  assert.deepEqual(told().slice(0, 8), [
+    `${ips}_allocation_total{cidr="10.96.0.0/16",scope="dynamic"} 2`,
+    `${ips}_allocation_total{cidr="10.200.0.0/24",scope="static"} 1`,
+    `${ports}_allocation_total{scope="dynamic"} 1`,
+    `${ports}_allocation_errors_total{scope="static"} 1`,
     `${ips}_allocated_ips{cidr="10.96.0.0/16"} 1`,
     `${ips}_allocated_ips{cidr="10.200.0.0/24"} 1`,
     `${ips}_available_ips{cidr="10.96.0.0/16"} 65533`,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { keepAllocated } from './service-fields.ts';
+import { AllocationCounts } from './service-metrics.ts';
 import { givePorts, portRange, portsOfDryRun } from './service-ports.ts';
 
 const lowest = (): number => 0;
@@ -17,7 +18,10 @@ test('ports of one number share a node port, and a balancer has its health asked
     { name: 'c', port: 80, protocol: 'TCP', nodePort: 30005 },
   ];
   const one = service({ type: 'LoadBalancer', externalTrafficPolicy: 'Local', ports });
-  assert.equal(givePorts(one, portRange(new Set([30001]), lowest), false), null);
+  assert.equal(
+    givePorts(one, portRange(new Set([30001]), lowest, new AllocationCounts()), false),
+    null,
+  );
   const spec = one['spec'] as JsonObject;
   const given = (spec['ports'] as JsonObject[]).map((port) => port['nodePort']);
   assert.deepEqual(given, [30000, 30000, 30005]);
@@ -27,7 +31,10 @@ test('ports of one number share a node port, and a balancer has its health asked
 test('a node port that is taken, or out of range, is refused in upstream’s words', () => {
   const refusal = (nodePort: number): string => {
     const one = service({ type: 'NodePort', ports: [{ port: 80, nodePort }] });
-    return givePorts(one, portRange(new Set([30001]), lowest), false)?.message ?? '';
+    return (
+      givePorts(one, portRange(new Set([30001]), lowest, new AllocationCounts()), false)?.message ??
+      ''
+    );
   };
   const path = 'Service "s" is invalid: spec.ports[0].nodePort: Invalid value';
   assert.equal(refusal(30001), `${path}: 30001: provided port is already allocated`);
@@ -53,7 +60,7 @@ test('a dry run refuses a port that somebody has, an update the same one twice',
   );
   assert.match(taken?.message ?? '', /provided port is already allocated$/);
   const twice = service({ type: 'NodePort', ports: [...ports, { ...ports[0], port: 81 }] });
-  const refusal = givePorts(twice, portRange(new Set(), lowest), true);
+  const refusal = givePorts(twice, portRange(new Set(), lowest, new AllocationCounts()), true);
   assert.equal(refusal?.message, 'duplicate nodePort: {TCP 30001}');
   assert.equal(refusal.code, 500);
 });

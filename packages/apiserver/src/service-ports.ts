@@ -4,6 +4,7 @@ import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, invalid, unclassified, type Status } from '@megaplane/machinery/status';
 import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import type { AllocationCounts } from './service-metrics.ts';
 
 /** Where node ports come from: what is wrong with one, and one that is free (0: none is left). */
 interface PortSource {
@@ -13,11 +14,27 @@ interface PortSource {
 }
 
 /** Ports of the range that nobody has; `taken` learns of those that are given. */
-export function portRange(taken: Set<number>, below: (n: number) => number): PortSource {
+export function portRange(
+  taken: Set<number>,
+  below: (n: number) => number,
+  counts: AllocationCounts,
+): PortSource {
+  let drawn = 0;
   return {
-    fault: (port) => portFault(port, taken),
-    next: () => freePort(taken, below),
-    take: (port) => taken.add(port),
+    fault: (port) => {
+      const fault = portFault(port, taken);
+      if (fault !== '') counts.portRefused('static');
+      return fault;
+    },
+    next: () => {
+      drawn = freePort(taken, below);
+      if (drawn === 0) counts.portRefused('dynamic');
+      return drawn;
+    },
+    take: (port) => {
+      taken.add(port);
+      counts.portGiven(port === drawn ? 'dynamic' : 'static');
+    },
   };
 }
 

@@ -59,7 +59,9 @@ export function defineServices(): void {
       const taken = new Set(claimedPorts(world));
       if (previous !== null) for (const port of holdings(previous).ports) taken.delete(port);
       const below = (n: number): number => world.edge.below(n);
-      const ports = context.isDryRun ? portsOfDryRun(taken) : portRange(taken, below);
+      const ports = context.isDryRun
+        ? portsOfDryRun(taken)
+        : portRange(taken, below, world.allocations);
       return givePorts(object, ports, previous !== null);
     },
     claim: (next, previous, { world }, done) => {
@@ -108,6 +110,7 @@ function giveAddresses(
     const given = wanted === '' ? freeAddress(object, family as Family, context) : wanted;
     if (typeof given !== 'string') return given;
     const fault = wanted === '' ? '' : addressFault(object, wanted, family as Family, context);
+    if (!context.isDryRun) countAddress(context.world, given, family as Family, wanted, fault);
     if (fault !== '') {
       const text = `failed to allocate IP ${wanted}: ${fault}`;
       const error = invalidValue('spec.clusterIPs', asked, text);
@@ -120,6 +123,21 @@ function giveAddresses(
   spec['clusterIP'] = addresses[0] ?? '';
   spec['clusterIPs'] = addresses;
   return null;
+}
+
+/** What is in none of the networks was asked of no allocator. */
+function countAddress(
+  world: World,
+  address: string,
+  family: Family,
+  wanted: string,
+  fault: string,
+): void {
+  const network = networksOf(world, family).find((one) => holds(one, address));
+  if (network === undefined) return;
+  const scope = wanted === '' ? 'dynamic' : 'static';
+  if (fault === '') world.allocations.addressGiven(network.text, scope);
+  else world.allocations.addressRefused(network.text, scope);
 }
 
 /** Why an address that is asked for cannot be had; '' where it can. */
@@ -163,6 +181,7 @@ function freeAddress(
     if (isDryRun) return addressText(network.start, family);
     const address = freeAddressIn(network, isFree, (n) => world.edge.below(n));
     if (address !== '') return address;
+    world.allocations.addressRefused(network.text, 'dynamic');
   }
   const name = stringAt(service, 'metadata', 'name');
   return internalError(`failed to allocate a serviceIP for Service "${name}": range is full`);

@@ -6,6 +6,7 @@ import type { Identity } from './identity.ts';
 import type { PolicyRule } from './rbac.ts';
 import type { RepeatedWrites } from './repeat/repeated-writes.ts';
 import type { Storage } from './storage.ts';
+import { AllocationCounts } from './service-metrics.ts';
 import type { TokenChain } from './access/token-chain.ts';
 import type { TokenSigner } from './token-signer.ts';
 import type { Served } from './served.ts';
@@ -84,6 +85,8 @@ export class World {
   readonly #spaces = new Map<string, KeptSpace | null>();
   /** What lists were answered, here and elsewhere. */
   lists: ListCounts = new ListCounts();
+  /** What Services were given and refused, through this world. */
+  allocations: AllocationCounts = new AllocationCounts();
   #waiters: Waiter[] = [];
   #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
   /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
@@ -159,6 +162,7 @@ export class World {
       this.#elsewhere.set(place, (view = new World(home, this.edge, this.kinds)));
       view.#encodings = this.#encodings;
       view.lists = this.lists;
+      view.allocations = this.allocations;
     }
     view.services = this.services;
     view.serviceRanges = this.serviceRanges;

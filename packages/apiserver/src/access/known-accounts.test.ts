@@ -56,6 +56,16 @@ test('a token is verified once, and again when what it rests on has changed', ()
   assert.equal(model.ask('PATCH', `${PODS}/p`, labels, '', { 'content-type': type }).status, 200);
   for (let n = 0; n < 5; n++) assert.equal(use(), 200);
   assert.equal(signer.reads, 2);
+  const told = model.ask('GET', '/metrics').text.split('\n');
+  for (const line of [
+    'serviceaccount_valid_tokens_total 10',
+    'serviceaccount_stale_tokens_total 0',
+    'authentication_token_cache_request_total{status="hit"} 8',
+    'authentication_token_cache_request_total{status="miss"} 2',
+    'authentication_token_cache_fetch_total{status="ok"} 2',
+  ]) {
+    assert.ok(told.includes(line), line);
+  }
 });
 
 test('a token that was good a moment ago ends with its time, its pod and its account', () => {

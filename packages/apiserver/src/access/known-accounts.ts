@@ -9,7 +9,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
 import { timeFault } from './account-claims.ts';
-import { readAccountToken, type AccountToken } from './account-tokens.ts';
+import type { AccountTokenCounts, TokenUse } from './account-token-counts.ts';
+import { readAccountToken, secretKindOf, type AccountToken } from './account-tokens.ts';
 
 /** Above it the one that was read first is forgotten. */
 const ACCOUNTS_MAX = 1024;
@@ -24,11 +25,13 @@ interface Known {
 export class KnownAccounts {
   readonly #world: World;
   readonly #signer: TokenSigner;
+  readonly #counts: AccountTokenCounts;
   /** By the whole text of the token. */
   readonly #known = new Map<string, Known>();
 
-  constructor(world: World, signer: TokenSigner) {
+  constructor(world: World, signer: TokenSigner, counts: AccountTokenCounts) {
     this.#world = world;
+    this.#counts = counts;
     this.#signer = signer;
   }
 
@@ -38,12 +41,22 @@ export class KnownAccounts {
     if (known !== undefined) {
       const nowMs = this.#world.edge.nowMs();
       const isFresh = timeFault(known.claims, nowMs) === '' && nowMs <= known.untilMs;
-      if (isFresh && isAsSeen(this.#world, known.seen)) return known.account;
+      if (isFresh && isAsSeen(this.#world, known.seen)) {
+        this.#counts.hit();
+        this.#counts.used(useOf(known.account, nowMs));
+        return known.account;
+      }
       this.#known.delete(token);
     }
     const found = readAccountToken(this.#world, this.#signer, token);
-    if (found === null) return null;
+    if (found === 'foreign') return null;
+    if (found === 'refused') {
+      this.#counts.missed('error');
+      return null;
+    }
     const { account, claims, seen, untilMs } = found;
+    this.#counts.missed('ok');
+    this.#counts.used(useOf(account, this.#world.edge.nowMs()));
     if (seen !== null) this.#keep(token, { account, claims, seen, untilMs });
     return account;
   }
@@ -57,4 +70,11 @@ export class KnownAccounts {
     }
     this.#known.set(token, known);
   }
+}
+
+function useOf({ identity }: AccountToken, nowMs: number): TokenUse {
+  const notes = identity.notes ?? null;
+  if (notes === null) return 'valid';
+  if (notes.staleFromMs > 0) return nowMs > notes.staleFromMs ? 'stale' : 'valid';
+  return secretKindOf(notes);
 }

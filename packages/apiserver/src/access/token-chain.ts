@@ -6,6 +6,7 @@ import { isUnknown, type TokenReader, type Unknown } from '../authentication.ts'
 import type { TokenSigner } from '../token-signer.ts';
 import type { World } from '../world.ts';
 import { whyNoAccount, type AccountToken } from './account-tokens.ts';
+import { AccountTokenCounts } from './account-token-counts.ts';
 import { KnownAccounts } from './known-accounts.ts';
 
 export class TokenChain {
@@ -13,11 +14,12 @@ export class TokenChain {
   readonly #signer: TokenSigner | null;
   readonly #accounts: KnownAccounts | null;
   readonly #readers: readonly TokenReader[];
+  readonly counts: AccountTokenCounts = new AccountTokenCounts();
 
   constructor(world: World, signer: TokenSigner | null, readers: readonly TokenReader[]) {
     this.#world = world;
     this.#signer = signer;
-    this.#accounts = signer === null ? null : new KnownAccounts(world, signer);
+    this.#accounts = signer === null ? null : new KnownAccounts(world, signer, this.counts);
     this.#readers = readers;
   }
 

@@ -56,6 +56,8 @@ export interface AdmissionPlugin {
    * or counts.
    */
   readonly repeats?: (request: Request) => boolean;
+  /** Such a write was taken as admitted without asking, which is for those that count. */
+  readonly repeated?: (request: Request) => void;
 }
 
 /** A write as far as it is known before its body is read. */
@@ -82,6 +84,8 @@ interface Plan extends Asked {
   readonly timed: Asked | null;
   /** Those that may want a second pass. */
   readonly asking: readonly AdmissionPlugin[];
+  /** Those that hear of repeated writes. */
+  readonly counting: readonly AdmissionPlugin[];
   readonly isCharged: boolean;
 }
 
@@ -133,10 +137,12 @@ export class Admission {
   }
 
   /** A write was taken as admitted, in no time to speak of. */
-  noteRepeated({ served, call }: Request): void {
+  noteRepeated(request: Request): void {
+    const { served, call } = request;
     const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
     const plan = this.#planOf({ served, operation, subresource: call.info.subresource });
     this.#timings?.repeated(plan, operation);
+    for (const { repeated } of plan.counting) repeated?.(request);
   }
 
   /**
@@ -145,7 +151,7 @@ export class Admission {
    */
   mutate(write: Admitted, told: Admit): void {
     const plan = this.#planOf(write);
-    const timings = plan.timed !== null && this.#timings?.isDue() === true ? this.#timings : null;
+    const timings = this.#timingsOf(plan, write);
     const then = timings === null ? told : timings.step(write.operation, 'admit', told);
     const ending = endingFault(write);
     if (ending !== null) {
@@ -163,6 +169,13 @@ export class Admission {
       if (isAgain) this.#mutateRest(write, mutating, 0, then);
       else then(refusal);
     });
+  }
+
+  /** Null where this write is not measured. */
+  #timingsOf(plan: Plan, { call }: Admitted): AdmissionTimings | null {
+    const timings = this.#timings;
+    if (plan.timed === null || timings === null || call.isRehearsal) return null;
+    return timings.isDue() ? timings : null;
   }
 
   #mutateRest(
@@ -183,7 +196,7 @@ export class Admission {
   /** All validating plugins in order, until one refuses. */
   validate(write: Admitted, then: Admit): void {
     const plan = this.#planOf(write);
-    const timings = plan.timed !== null && this.#timings?.isDue() === true ? this.#timings : null;
+    const timings = this.#timingsOf(plan, write);
     if (timings === null || plan.timed === null) {
       this.#validateRest(write, plan.validating, 0, then);
       return;
@@ -319,6 +332,7 @@ export class Admission {
       ...askedOf(own),
       timed: timings && askedOf(own.map((plugin) => timings.plugin(plugin, operation))),
       asking: own.filter(({ wantsAgain }) => wantsAgain !== undefined),
+      counting: own.filter(({ repeated }) => repeated !== undefined),
       isCharged: this.#charging?.handles(served, operation, subresource) ?? false,
     };
   }

@@ -37,6 +37,7 @@ import { claimResize } from './claim-resize.ts';
 import { defaultIngressClass, defaultStorageClass } from './defaults.ts';
 import { storageProtection, taintNodes } from './new-objects.ts';
 import { ownerReferences } from './owner-references.ts';
+import { PodSecurityCounts } from './pod-security-counts.ts';
 import { podSecurity } from './pod-security.ts';
 import { readPodSecuritySettings, type PodSecuritySettings } from './pod-security-policy.ts';
 import { podTopologyLabels } from './pod-topology-labels.ts';
@@ -94,6 +95,8 @@ function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Ma
   const hooks = { caller, metrics: new WebhookMetrics(), checks };
   metrics.addSource((lines) => hooks.metrics.render(lines));
   metrics.addSource((lines) => checks.print(lines));
+  const security = new PodSecurityCounts();
+  metrics.addSource((lines) => security.print(lines));
   const told = (name: string): JsonValue => configurations.of.get(name) ?? null;
   const policyOfImages = (): AdmissionPlugin =>
     imagePolicy(told('ImagePolicyWebhook'), configurations.readFile, caller);
@@ -110,7 +113,7 @@ function allPlugins(world: World, options: ChainOptions): ReadonlyMap<string, Ma
     ['TaintNodesByCondition', () => taintNodes],
     ['AlwaysPullImages', () => alwaysPullImages],
     ['ImagePolicyWebhook', policyOfImages],
-    ['PodSecurity', () => podSecurity(securitySettings())],
+    ['PodSecurity', () => podSecurity(securitySettings(), security)],
     ['PodNodeSelector', () => podNodeSelector(told('PodNodeSelector'))],
     ['Priority', () => priority],
     ['DefaultTolerationSeconds', () => defaultTolerations(options.tolerationSeconds)],

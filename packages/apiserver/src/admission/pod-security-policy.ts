@@ -32,6 +32,11 @@ export function minorOf({ version }: Policy): number {
   return version === 'latest' ? LATEST : Number(version.slice(3));
 }
 
+/** Of a version that this server does not know. */
+export function isFuture(policy: Policy): boolean {
+  return minorOf(policy) > LATEST;
+}
+
 export function policyText({ level, version }: Policy): string {
   return `${level}:${version}`;
 }

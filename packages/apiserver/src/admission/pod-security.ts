@@ -3,13 +3,15 @@ import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
 import { invalid, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from './admission.ts';
+import type { Call } from '../call.ts';
+import type { AdmissionPlugin, Admitted, Request } from './admission.ts';
 import { decodeRow } from '../encoder.ts';
 import { readNamespace } from '../namespaces.ts';
 import { followChanges } from '../follow.ts';
 import { findServed, rangeOf } from '../served.ts';
 import type { World } from '../world.ts';
 import { violationsOf, type PodShape } from './pod-security-checks.ts';
+import { PodSecurityCounts, type Judged } from './pod-security-counts.ts';
 import {
   compareLevels,
   exemptWarning,
@@ -97,11 +99,18 @@ class KnownPolicies {
 }
 
 /** The plugin as its configuration wants it. */
-export function podSecurity(settings: PodSecuritySettings = OPEN_SETTINGS): AdmissionPlugin {
+export function podSecurity(
+  settings: PodSecuritySettings = OPEN_SETTINGS,
+  counts: PodSecurityCounts = new PodSecurityCounts(),
+): AdmissionPlugin {
   const known = new KnownPolicies(settings.defaults);
   return {
     name: 'PodSecurity',
-    repeats: () => true,
+    repeats: ({ world, call }) => {
+      const view = known.of(world, call.info.namespace);
+      return view === null || !mayOnlyBeNoted(view.policies);
+    },
+    repeated: (request) => countRepeated(request, settings, known, counts),
     handles: ({ resource }, operation, subresource) => {
       const { name } = resource.storage;
       if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
@@ -114,27 +123,68 @@ export function podSecurity(settings: PodSecuritySettings = OPEN_SETTINGS): Admi
       if (object === null) return null;
       if (name === 'namespaces') return checkNamespace(write, object, settings);
       const { namespace } = call.info;
+      const why = exemptionOf(call, settings);
+      if (why !== '') return exempt(write, why, counts);
       const view = known.of(world, namespace);
-      if (view === null && (call.record === null || name !== 'pods')) return null;
-      if (settings.namespaces.has(namespace)) return exempt(write, 'namespace');
-      if (settings.usernames.has(call.identity.user)) return exempt(write, 'user');
+      const isPod = name === 'pods';
       if (view === null) {
-        call.annotate(`${PREFIX}enforce-policy`, policyText(OPEN));
+        if (!isPod) return null;
+        counts.evaluated('allow', 'enforce', OPEN, judgedOf(write));
+        if (call.record !== null) call.annotate(`${PREFIX}enforce-policy`, policyText(OPEN));
         return null;
       }
-      const isPod = name === 'pods';
       const holder = isPod ? object : objectAt(object, ...(TEMPLATES[name] ?? []));
       if (holder === undefined || (isPod && isInsignificant(write))) return null;
       if (settings.runtimeClasses.has(stringAt(holder, 'spec', 'runtimeClassName'))) {
-        return exempt(write, 'runtimeClass');
+        return exempt(write, 'runtimeClass', counts);
       }
-      return checkPod(write, shapeOf(holder), view, isPod);
+      return checkPod(write, shapeOf(holder), view, isPod ? 'pod' : 'template', counts);
     },
   };
 }
 
-function exempt({ call }: Admitted, why: string): null {
-  call.annotate(`${PREFIX}exempt`, why);
+/** Pods may break what is only noted: writes of which nobody is told, and that count. */
+function mayOnlyBeNoted({ enforce, audit, warn }: Policies): boolean {
+  return audit.level !== 'privileged' && !isSame(audit, enforce) && !isSame(audit, warn);
+}
+
+/** A write that was taken as admitted: it passed what is enforced, and nothing was to be told. */
+function countRepeated(
+  { world, call, served }: Request,
+  settings: PodSecuritySettings,
+  known: KnownPolicies,
+  counts: PodSecurityCounts,
+): void {
+  const kind = served.resource.storage.name;
+  if (kind !== 'pods') return;
+  const isNew = call.exchange.method === 'POST';
+  const { namespace, subresource } = call.info;
+  const write = { operation: isNew ? 'CREATE' : 'UPDATE', kind, subresource };
+  if (exemptionOf(call, settings) !== '') {
+    counts.exempted(write);
+    return;
+  }
+  const view = known.of(world, namespace);
+  // of what is repeated, updates change nothing that is judged
+  if (view === null || isNew) {
+    counts.evaluated('allow', 'enforce', view?.policies.enforce ?? OPEN, write);
+  }
+}
+
+function judgedOf({ operation, served, subresource, call }: Admitted): Judged | null {
+  if (call.isRehearsal) return null;
+  return { operation, kind: served.resource.storage.name, subresource };
+}
+
+/** Why whoever asks, or where they ask, is not judged; '' where it is. */
+function exemptionOf(call: Call, settings: PodSecuritySettings): string {
+  if (settings.namespaces.has(call.info.namespace)) return 'namespace';
+  return settings.usernames.has(call.identity.user) ? 'user' : '';
+}
+
+function exempt(write: Admitted, why: string, counts: PodSecurityCounts): null {
+  counts.exempted(judgedOf(write));
+  write.call.annotate(`${PREFIX}exempt`, why);
   return null;
 }
 
@@ -167,28 +217,42 @@ function isInsignificant({ operation, object, previous }: Admitted): boolean {
 }
 
 function checkPod(
-  { call, ...write }: Admitted,
+  write: Admitted,
   pod: PodShape,
   { policies, faults }: NamespaceView,
-  isEnforced: boolean,
+  sort: 'pod' | 'template',
+  counts: PodSecurityCounts,
 ): Status | null {
+  const { call } = write;
   const { enforce, audit, warn } = policies;
+  const isEnforced = sort === 'pod';
+  const judged = judgedOf(write);
   if (faults.length > 0) {
     const text = aggregate(faults.map(fieldErrorText));
     call.annotate(`${PREFIX}error`, `Failed to parse policy: ${text}`);
+    counts.unclear(judged);
   }
   const violations = isEnforced ? judge(pod, enforce) : '';
-  if (isEnforced) call.annotate(`${PREFIX}enforce-policy`, policyText(enforce));
+  if (isEnforced) {
+    call.annotate(`${PREFIX}enforce-policy`, policyText(enforce));
+    counts.evaluated(violations === '' ? 'allow' : 'deny', 'enforce', enforce, judged);
+  }
   const would = (policy: Policy, why: string): string =>
     `would violate PodSecurity "${policyText(policy)}": ${why}`;
   const noted = judge(pod, audit);
-  if (noted !== '') call.annotate(`${PREFIX}audit-violations`, would(audit, noted));
+  if (noted !== '') {
+    call.annotate(`${PREFIX}audit-violations`, would(audit, noted));
+    counts.evaluated('deny', 'audit', audit, judged);
+  }
   if (violations !== '') {
     const text = `violates PodSecurity "${policyText(enforce)}": ${violations}`;
-    return refuse({ call, ...write }, text);
+    return refuse(write, text);
   }
   const warned = judge(pod, warn);
-  if (warned !== '') call.warn(would(warn, warned));
+  if (warned !== '') {
+    call.warn(would(warn, warned));
+    counts.evaluated('deny', 'warn', warn, judged);
+  }
   return null;
 }
 

@@ -370,6 +370,7 @@ export class RepeatedWrites {
     const actor = isNew ? call.identity : rehearser(call.identity, served, NAME_MARKER);
     const rehearsal = new Call(exchange, info, call.query, actor, nowMs, call.auditId);
     rehearsal.media = call.media;
+    rehearsal.isRehearsal = true;
     const head = part(reading.metadataAt, reading.statusAt);
     const stored = isNew
       ? null

@@ -1,6 +1,6 @@
 /** Lists that were answered from memory, under upstream's names. */
 import { printFamily } from '../metric-families.ts';
-import { allServed } from '../served.ts';
+import type { Served } from '../served.ts';
 
 interface Counts {
   readonly prefix: string;
@@ -26,8 +26,9 @@ export class ListCounts {
     own.returned += returned;
   }
 
-  print(lines: string[]): void {
-    const names = new Map(allServed().map(({ prefix, resource }) => [prefix, resource]));
+  /** `shown`: what is served, by whose names they are told. */
+  print(lines: string[], shown: readonly Served[]): void {
+    const names = new Map(shown.map(({ prefix, resource }) => [prefix, resource]));
     const name = 'apiserver_cache_list';
     const fetched: string[] = [];
     const totals: string[] = [];

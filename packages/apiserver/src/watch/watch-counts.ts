@@ -1,7 +1,6 @@
 /** What watches of one version of a resource were sent, under upstream's names. */
 import { Histogram } from '../histogram.ts';
 import { printFamily } from '../metric-families.ts';
-import { allServed } from '../served.ts';
 import type { World } from '../world.ts';
 
 const BOUNDS_BYTES = [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072] as const;
@@ -23,7 +22,7 @@ export class WatchCounts {
 
 /** Appends the lines of all hubs. */
 export function renderWatches(world: World, lines: string[]): void {
-  const kinds = new Map(allServed().map(({ prefix, resource }) => [prefix, resource]));
+  const kinds = new Map(world.kinds.all().map(({ prefix, resource }) => [prefix, resource]));
   const sizes: string[] = [];
   const events: string[] = [];
   const initials: string[] = [];
