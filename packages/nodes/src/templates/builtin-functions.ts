@@ -2,6 +2,7 @@
 import {
   formatted,
   GoFloat,
+  GoInt64,
   isList,
   isMap,
   isTrue,
@@ -15,17 +16,17 @@ import type { TemplateFunctions } from './template-run.ts';
 const BAD_COMPARISON = 'incompatible types for comparison';
 
 /** The kind by which `eq` and `lt` decide whether two values can be compared. */
-function basicKind(value: GoValue): 'none' | 'bool' | 'int' | 'float' | 'string' {
+function basicKind(value: GoValue): 'none' | 'bool' | 'int' | 'float' | 'string' | 'other' {
   if (value === undefined || value === null) return 'none';
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'bigint') return 'int';
+  if (typeof value === 'bigint' || value instanceof GoInt64) return 'int';
   if (typeof value === 'string' || typeof value === 'number') return 'string';
   if (value instanceof GoFloat) return 'float';
-  throw new Error('invalid type for comparison');
+  return 'other';
 }
 
 function plain(value: GoValue): GoValue {
-  if (value instanceof GoFloat) return value.value;
+  if (value instanceof GoFloat || value instanceof GoInt64) return value.value;
   return typeof value === 'number' ? JSON.stringify(value) : value;
 }
 
@@ -36,13 +37,15 @@ function isSame(left: GoValue, right: GoValue): boolean {
     if (!isNone) throw new Error(BAD_COMPARISON);
     return false;
   }
+  if (kind === 'other') throw new Error('non-comparable type');
   return kind === 'none' || plain(left) === plain(right);
 }
 
 function isLess(left: GoValue, right: GoValue): boolean {
   const kind = basicKind(left);
   if (kind !== basicKind(right)) throw new Error(BAD_COMPARISON);
-  if (kind === 'bool' || kind === 'none') throw new Error('invalid type for comparison');
+  if (kind === 'bool' || kind === 'none' || kind === 'other')
+    throw new Error('invalid type for comparison');
   const a = plain(left);
   const b = plain(right);
   return typeof a === typeof b && (a as string) < (b as string);
@@ -64,11 +67,12 @@ function positionOf(value: GoValue, length: number): number {
   if (value === undefined || value === null) {
     throw new Error('cannot index slice/array with nil');
   }
-  if (typeof value !== 'bigint') {
+  const at = value instanceof GoInt64 ? value.value : value;
+  if (typeof at !== 'bigint') {
     throw new Error(`cannot index slice/array with type ${typeName(value)}`);
   }
-  if (value < 0n || value > BigInt(length)) throw new Error(`index out of range: ${value}`);
-  return Number(value);
+  if (at < 0n || at > BigInt(length)) throw new Error(`index out of range: ${at}`);
+  return Number(at);
 }
 
 function indexed(value: GoValue, ...path: GoValue[]): GoValue {
@@ -105,6 +109,11 @@ function sprint(values: readonly GoValue[]): string {
   return text;
 }
 
+/** What `html`, `js` and `urlquery` escape: as `print`, but nil as templates print it. */
+export function escapable(values: readonly GoValue[]): string {
+  return sprint(values.map((value) => value ?? '<no value>'));
+}
+
 const HTML: Readonly<Record<string, string>> = {
   '"': '&#34;',
   "'": '&#39;',
@@ -121,7 +130,7 @@ export const BUILTIN_FUNCTIONS: TemplateFunctions = {
   print: (...values) => sprint(values),
   println: (...values) => `${values.map(formatted).join(' ')}\n`,
   printf: (format, ...values) => sprintf(textOf(format), values),
-  html: (...values) => sprint(values).replaceAll(/["'&<>\0]/g, (one) => HTML[one] ?? one),
+  html: (...values) => escapable(values).replaceAll(/["'&<>\0]/g, (one) => HTML[one] ?? one),
   eq: (first, ...others) => {
     if (others.length === 0) throw new Error('missing argument for comparison');
     return others.some((other) => isSame(first, other));

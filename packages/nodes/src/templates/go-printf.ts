@@ -1,7 +1,7 @@
 /** `fmt.Sprintf` for the values that templates have. */
-import { formatted, GoFloat, isList, isMap, typeName, type GoValue } from './go-values.ts';
+import { formatted, GoFloat, GoInt64, isList, isMap, typeName, type GoValue } from './go-values.ts';
 
-const VERB = /%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?([a-zA-Z%])/g;
+const VERB = /%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?(?:\[(\d+)\])?([a-zA-Z%])/g;
 /** More is no width for Go, either. */
 const WIDTH_MAX = 1_000_000;
 /** Digits that `toFixed` gives at most, all exact. */
@@ -17,6 +17,7 @@ interface Spec {
 /** Formats as Go does; a verb that does not fit its operand shows as `%!d(string=x)`. */
 export function sprintf(format: string, values: readonly GoValue[]): string {
   let next = 0;
+  let isOrdered = true;
   const given = (of: string | undefined): number | undefined => {
     if (of !== '*') return of === undefined ? undefined : Math.min(WIDTH_MAX, Number(of));
     const value = values[next++];
@@ -24,19 +25,35 @@ export function sprintf(format: string, values: readonly GoValue[]): string {
   };
   const text = format.replaceAll(
     VERB,
-    (whole, flags: string, wide: string | undefined, exact: string | undefined, verb: string) => {
+    (
+      whole,
+      flags: string,
+      wide: string | undefined,
+      exact: string | undefined,
+      place: string | undefined,
+      verb: string,
+    ) => {
       const width = given(wide) ?? 0;
       const hasPoint = whole.slice(0, -1).includes('.');
       const precision = hasPoint ? (given(exact) ?? 0) : undefined;
       if (verb === '%') return '%';
+      if (place !== undefined) {
+        isOrdered = false;
+        if (Number(place) < 1 || Number(place) > values.length) return `%!${verb}(BADINDEX)`;
+        next = Number(place) - 1;
+      }
       if (next >= values.length) return `%!${verb}(MISSING)`;
       const isLeft = width < 0;
       const spec = { flags: isLeft ? `${flags}-` : flags, width: Math.abs(width), precision };
       return shown(verb, spec, values[next++]);
     },
   );
-  if (next >= values.length) return text;
-  const extra = values.slice(next).map((value) => `${typeName(value)}=${formatted(value)}`);
+  if (next >= values.length || !isOrdered) return text;
+  const extra = values
+    .slice(next)
+    .map((value) =>
+      value === undefined || value === null ? '<nil>' : `${typeName(value)}=${formatted(value)}`,
+    );
   return `${text}%!(EXTRA ${extra.join(', ')})`;
 }
 
@@ -45,12 +62,12 @@ function shown(verb: string, spec: Spec, value: GoValue): string {
   if (value === undefined || value === null) {
     return verb === 'v' ? padded('<nil>', spec) : `%!${verb}(<nil>)`;
   }
-  if (isList(value)) return `[${value.map((item) => shown(verb, spec, item)).join(' ')}]`;
+  const inner = (item: GoValue): string =>
+    item === undefined || item === null ? '<nil>' : shown(verb, spec, item);
+  if (isList(value)) return `[${value.map(inner).join(' ')}]`;
   if (isMap(value)) {
     const members = Object.keys(value).toSorted();
-    const each = members.map(
-      (name) => `${shown(verb, spec, name)}:${shown(verb, spec, value[name])}`,
-    );
+    const each = members.map((name) => `${shown(verb, spec, name)}:${inner(value[name])}`);
     return `map[${each.join(' ')}]`;
   }
   const found = scalar(verb, spec, value);
@@ -60,6 +77,7 @@ function shown(verb: string, spec: Spec, value: GoValue): string {
 
 function scalar(verb: string, spec: Spec, value: GoValue): string | undefined {
   if (typeof value === 'bigint') return whole(verb, spec, value);
+  if (value instanceof GoInt64) return whole(verb, spec, value.value);
   if (value instanceof GoFloat) return float(verb, spec, value.value);
   if (typeof value === 'boolean') {
     return verb === 't' || verb === 'v' ? padded(String(value), spec) : undefined;

@@ -6,7 +6,8 @@
  * | undefined | no value: a member that is not there |
  * | null | nil |
  * | boolean, string | bool, string |
- * | bigint | int, int64 |
+ * | bigint | int |
+ * | GoInt64 | int64: for Go no int, though equal to one |
  * | GoFloat | float64 |
  * | GoTime | time.Time |
  * | number | json.Number: a number of the object, a *string* for `eq` and truth |
@@ -24,6 +25,15 @@ export class GoFloat {
   }
 }
 
+/** An int64: what sprig computes. */
+export class GoInt64 {
+  readonly value: bigint;
+
+  constructor(value: bigint) {
+    this.value = value;
+  }
+}
+
 export interface GoMap {
   readonly [name: string]: GoValue;
 }
@@ -35,6 +45,7 @@ export type GoValue =
   | number
   | bigint
   | GoFloat
+  | GoInt64
   | GoTime
   | readonly GoValue[]
   | GoMap;
@@ -45,7 +56,7 @@ export function isList(value: GoValue): value is readonly GoValue[] {
 
 export function isMap(value: GoValue): value is GoMap {
   if (typeof value !== 'object' || value === null || isList(value)) return false;
-  return !(value instanceof GoFloat) && !(value instanceof GoTime);
+  return !(value instanceof GoFloat || value instanceof GoInt64 || value instanceof GoTime);
 }
 
 /** Own members only: a name such as `constructor` is not there. */
@@ -62,6 +73,7 @@ export function isTrue(value: GoValue): boolean {
   // A json.Number is a text, and never an empty one.
   if (typeof value === 'number') return true;
   if (value instanceof GoFloat) return value.value !== 0;
+  if (value instanceof GoInt64) return value.value !== 0n;
   if (value instanceof GoTime) return true;
   return isList(value) ? value.length > 0 : Object.keys(value).length > 0;
 }
@@ -76,6 +88,7 @@ export function formatted(value: GoValue): string {
   if (value === undefined || value === null) return '<nil>';
   if (typeof value === 'number') return JSON.stringify(value);
   if (value instanceof GoFloat) return floatText(value.value);
+  if (value instanceof GoInt64) return String(value.value);
   if (value instanceof GoTime) return value.text;
   if (isList(value)) return `[${value.map(formatted).join(' ')}]`;
   if (isMap(value)) {
@@ -110,6 +123,7 @@ export function typeName(value: GoValue): string {
   if (typeof value === 'bigint') return 'int';
   if (typeof value === 'string') return 'string';
   if (value instanceof GoFloat) return 'float64';
+  if (value instanceof GoInt64) return 'int64';
   if (value instanceof GoTime) return 'time.Time';
   return isList(value) ? '[]interface {}' : 'map[string]interface {}';
 }
@@ -119,6 +133,7 @@ export function jsonOf(value: GoValue): unknown {
   if (value === undefined) return null;
   if (typeof value === 'bigint') return Number(value);
   if (value instanceof GoFloat) return value.value;
+  if (value instanceof GoInt64) return Number(value.value);
   if (value instanceof GoTime) return value.rfc3339;
   if (isList(value)) return value.map(jsonOf);
   if (isMap(value)) {

@@ -48,15 +48,17 @@ const SIGNATURES: Readonly<Record<string, string>> = {
   aab: 'ternary',
   as: 'htmlDateInZone',
   aa: [
+    'ne lt le gt ge',
     'append deepEqual div has mod mustAppend mustHas mustPrepend mustPush prepend push sub',
   ].join(' '),
   a: [
-    'add1 add1f ago ceil compact deepCopy duration durationRound empty first float64 floor',
+    'not len add1 add1f ago ceil compact deepCopy duration durationRound empty first float64 floor',
     'htmlDate initial int int64 kindOf last mustCompact mustDeepCopy mustFirst mustInitial',
     'mustLast mustRest mustReverse mustToJson mustToPrettyJson mustToRawJson mustUniq rest reverse',
     'sortAlpha toDecimal toJson toPrettyJson toRawJson toString toStrings typeOf uniq Quote',
   ].join(' '),
   'a*a': [
+    'eq index',
     'biggest default divf max maxf min minf mul mulf mustSlice mustWithout slice subf without',
   ].join(' '),
   'ai*a': 'round',

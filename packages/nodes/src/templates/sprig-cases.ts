@@ -9,14 +9,18 @@ interface Word {
   readonly text: string;
 }
 
+/** Letters that words are made of: of ideographs each stands apart. */
+const SMALL = String.raw`[\p{L}--\p{Lu}--[\u3400-\u4D85\u4E00-\u9FCC\u{20000}-\u{2B81D}]]`;
+const OTHER = String.raw`[^\-_\s\p{P}\p{Lu}\p{N}${SMALL}]+|[\s\S]`;
+
 /** `HTTPServer` is `HTTP` and `Server`, so the last capital before a small letter begins a word. */
 const WORDS: readonly (readonly [kind: WordKind, pattern: RegExp])[] = [
   ['connector', /[-_\s]+/y],
   ['punctuation', /\p{P}+/uy],
-  ['upper', /\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}{2,}|\p{Lu}\p{Ll}*/uy],
-  ['letters', /\p{Ll}+/uy],
+  ['upper', new RegExp(String.raw`\p{Lu}+(?=\p{Lu}${SMALL})|\p{Lu}{2,}|\p{Lu}${SMALL}*`, 'vy')],
+  ['letters', new RegExp(`${SMALL}+`, 'vy')],
   ['number', /\p{N}+/uy],
-  ['other', /[^-_\s\p{P}\p{L}\p{N}]+|./suy],
+  ['other', new RegExp(OTHER, 'vy')],
 ];
 
 class Words {

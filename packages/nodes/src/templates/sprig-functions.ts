@@ -7,6 +7,7 @@ import { GoTime } from './go-time.ts';
 import {
   formatted,
   GoFloat,
+  GoInt64,
   isList,
   isMap,
   isTrue,
@@ -21,6 +22,7 @@ import type { TemplateFunctions } from './template-run.ts';
 
 /** Lists that functions make may have so many items. */
 const ITEMS_MAX = 100_000;
+const INT64_MIN: bigint = -(2n ** 63n);
 
 /** Text as sprig's `strval` makes it. */
 export function textOf(value: GoValue): string {
@@ -31,6 +33,7 @@ export function textOf(value: GoValue): string {
 export function intOf(value: GoValue): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'boolean') return value ? 1n : 0n;
+  if (value instanceof GoInt64) return value.value;
   if (value instanceof GoFloat) return truncated(value.value);
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : 0n;
   return typeof value === 'string' ? parsedInt(value.replace(/\.0+$/, '')) : 0n;
@@ -49,14 +52,17 @@ function isInt64(value: bigint): boolean {
   return BigInt.asIntN(64, value) === value;
 }
 
+/** What no int64 holds is the least of them, as on amd64. */
 function truncated(value: number): bigint {
-  return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
+  const whole = Number.isFinite(value) ? BigInt(Math.trunc(value)) : INT64_MIN;
+  return isInt64(whole) ? whole : INT64_MIN;
 }
 
 export function floatOf(value: GoValue): number {
   if (value instanceof GoFloat) return value.value;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
+  if (value instanceof GoInt64) return Number(value.value);
   if (typeof value === 'boolean') return value ? 1 : 0;
   const isNumber =
     typeof value === 'string' && /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value);
@@ -97,7 +103,9 @@ function isDeepEqual(left: GoValue, right: GoValue): boolean {
 
 function pairs(args: readonly GoValue[]): GoMap {
   const entries: [string, GoValue][] = [];
-  for (let i = 0; i < args.length; i += 2) entries.push([textOf(args[i]), args[i + 1] ?? '']);
+  for (let i = 0; i < args.length; i += 2) {
+    entries.push([textOf(args[i]), i + 1 < args.length ? args[i + 1] : '']);
+  }
   return Object.fromEntries(entries);
 }
 
@@ -137,7 +145,11 @@ const VALUE_FUNCTIONS: TemplateFunctions = {
 
 function parsedJson(text: GoValue, isStrict: boolean): GoValue {
   try {
-    return withFloats(JSON.parse(textOf(text)));
+    const value: unknown = JSON.parse(textOf(text), (_, one: unknown) => {
+      if (one === Infinity || one === -Infinity) throw new Error('a number is too large');
+      return one;
+    });
+    return withFloats(value);
   } catch (error) {
     // nil is what `fromJson` makes of a text that is no JSON
     if (!isStrict) return null;
@@ -167,21 +179,15 @@ const MAP_FUNCTIONS: TemplateFunctions = {
   pick: (map, ...names) => only(mapOf(map), (name) => names.includes(name)),
   omit: (map, ...names) => only(mapOf(map), (name) => !names.includes(name)),
   set: (map, name, value) => {
-    // As sprig does: the map itself is changed, whoever holds it.
-    Object.defineProperty(mapOf(map), textOf(name), {
-      value,
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+    put(mapOf(map), textOf(name), value);
     return map;
   },
   unset: (map, name) => {
     Reflect.deleteProperty(mapOf(map), textOf(name));
     return map;
   },
-  merge: (...maps) => maps.map(mapOf).reduceRight<GoMap>((all, map) => merged(map, all), {}),
-  mergeOverwrite: (...maps) => maps.map(mapOf).reduce<GoMap>((all, map) => merged(map, all), {}),
+  merge: (...maps) => merged(maps, false),
+  mergeOverwrite: (...maps) => merged(maps, true),
   dig: (...args) => dig(args),
 };
 
@@ -189,17 +195,31 @@ function only(map: GoMap, isWanted: (name: string) => boolean): GoMap {
   return Object.fromEntries(Object.entries(map).filter(([name]) => isWanted(name)));
 }
 
-/** `over` with what only `under` has; maps within both are merged too. */
-function merged(over: GoMap, under: GoMap): GoMap {
-  const all: Record<string, GoValue> = { ...under };
-  for (const [name, value] of Object.entries(over)) {
-    const below = memberOf(under, name);
-    all[name] = isMap(value) && isMap(below) ? merged(value, below) : value;
-  }
+/** As mergo: the first map takes what the others have, and keeps what it has unless `isOver`. */
+function merged([first, ...others]: readonly GoValue[], isOver: boolean): GoValue {
+  const all = mapOf(first);
+  for (const other of others) mergeInto(all, mapOf(other), isOver);
   return all;
 }
 
+/** Zero values give way, nil adds nothing, and maps within both are merged too. */
+function mergeInto(all: GoMap, other: GoMap, isOver: boolean): void {
+  for (const [name, value] of Object.entries(other)) {
+    const own = memberOf(all, name);
+    const isNone = value === null || value === undefined;
+    if (isMap(value) && isMap(own)) mergeInto(own, value, isOver);
+    else if (isOver || (!isNone && !isTrue(own))) put(all, name, value);
+  }
+}
+
+/** As in Go the map itself is changed, whoever holds it. */
+function put(map: GoMap, name: string, value: GoValue): void {
+  const isPlain = { enumerable: true, configurable: true, writable: true };
+  Object.defineProperty(map, name, { value, ...isPlain });
+}
+
 function dig(args: readonly GoValue[]): GoValue {
+  if (args.length < 3) throw new Error('dig needs at least three arguments');
   let value: GoValue = args.at(-1);
   for (const name of args.slice(0, -2)) {
     if (!isMap(value)) throw new Error(`dig: ${typeName(value)} is no map`);
@@ -227,13 +247,15 @@ const LIST_FUNCTIONS: TemplateFunctions = {
     ),
   without: (list, ...out) =>
     listOf(list).filter((item) => !out.some((one) => isDeepEqual(item, one))),
-  has: (item, list) => isList(list) && list.some((one) => isDeepEqual(one, item)),
+  has: (item, list) =>
+    (list === null || list === undefined ? [] : listOf(list)).some((one) => isDeepEqual(one, item)),
   slice: cut,
   compact: (list) => listOf(list).filter(isTrue),
   sortAlpha: (list) => (isList(list) ? textsOf(list).toSorted(byBytes) : [textOf(list)]),
   until: (count) => sequence(0n, intOf(count), intOf(count) < 0n ? -1n : 1n),
   untilStep: (start, stop, step) => sequence(intOf(start), intOf(stop), intOf(step)),
   seq: (...ends) => {
+    if (ends.length === 0 || ends.length > 3) return '';
     const [a = 0n, b, c] = ends.map(intOf);
     const start = b === undefined ? 1n : a;
     const end = c ?? b ?? a;
@@ -262,8 +284,9 @@ const rounded = (value: GoValue, by: (value: number) => number): GoValue =>
 
 const NUMBER_FUNCTIONS: TemplateFunctions = {
   int: intOf,
-  int64: intOf,
-  atoi: intOf,
+  int64: (value) => new GoInt64(intOf(value)),
+  // as `strconv.Atoi`: decimal digits alone
+  atoi: (value) => (/^[+-]?\d+$/.test(textOf(value)) ? decimalInt(textOf(value)) : 0n),
   float64: (value) => new GoFloat(floatOf(value)),
   add: (...values) => int64(values.reduce<bigint>((sum, value) => sum + intOf(value), 0n)),
   add1: (value) => int64(intOf(value) + 1n),
@@ -272,18 +295,15 @@ const NUMBER_FUNCTIONS: TemplateFunctions = {
     int64(values.reduce<bigint>((product, value) => product * intOf(value), intOf(first))),
   div: (a, b) => {
     if (intOf(b) === 0n) throw new Error('integer divide by zero');
-    return intOf(a) / intOf(b);
+    return int64(intOf(a) / intOf(b));
   },
   mod: (a, b) => {
     if (intOf(b) === 0n) throw new Error('integer divide by zero');
-    return intOf(a) % intOf(b);
+    return int64(intOf(a) % intOf(b));
   },
-  max: (first, ...values) =>
-    values.map(intOf).reduce((most, value) => (value > most ? value : most), intOf(first)),
-  min: (first, ...values) =>
-    values.map(intOf).reduce((least, value) => (value < least ? value : least), intOf(first)),
-  biggest: (first, ...values) =>
-    values.map(intOf).reduce((most, value) => (value > most ? value : most), intOf(first)),
+  max: greatest,
+  biggest: greatest,
+  min: (...values) => int64(values.map(intOf).reduce((least, one) => (one < least ? one : least))),
   addf: (...values) => folded('add', 0n, values),
   subf: (first, ...values) => folded('sub', first, values),
   mulf: (first, ...values) => folded('mul', first, values),
@@ -302,8 +322,19 @@ const NUMBER_FUNCTIONS: TemplateFunctions = {
 };
 
 /** As integers of Go overflow. */
-function int64(value: bigint): bigint {
-  return BigInt.asIntN(64, value);
+function int64(value: bigint): GoInt64 {
+  return new GoInt64(BigInt.asIntN(64, value));
+}
+
+function greatest(...values: readonly GoValue[]): GoValue {
+  return int64(values.map(intOf).reduce((most, one) => (one > most ? one : most)));
+}
+
+/** What is too long is the largest or the least int, and an error that sprig passes over. */
+function decimalInt(text: string): bigint {
+  const number = BigInt(text.replace('+', ''));
+  if (isInt64(number)) return number;
+  return number < 0n ? INT64_MIN : -INT64_MIN - 1n;
 }
 
 function folded(

@@ -50,10 +50,15 @@ function decoded32(text: string): string {
   const bytes = bits.join('').match(/.{8}/g) ?? [];
   const bad = Array.from(digits).findIndex((digit) => !BASE32.includes(digit));
   if (bad >= 0) return `illegal base32 data at input byte ${bad}`;
+  if (text.length % 8 > 0) {
+    return `illegal base32 data at input byte ${text.length - (text.length % 8)}`;
+  }
   return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2))).toString('utf8');
 }
 
 function parsedUrl(text: string): GoMap {
+  const escape = /%(?![\da-f]{2}).{0,2}/is.exec(text)?.[0];
+  if (escape !== undefined) throw new Error(`invalid URL escape ${JSON.stringify(escape)}`);
   const [, scheme = '', rest = ''] = /^(?:([a-z][a-z\d+.-]*):)?(.*)$/is.exec(text) ?? [];
   const [, before = '', query = '', fragment = ''] =
     /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(rest) ?? [];

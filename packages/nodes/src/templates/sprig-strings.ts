@@ -7,17 +7,15 @@ import type { TemplateFunctions } from './template-run.ts';
 /** Text that one function may make. */
 const TEXT_LENGTH_MAX: number = 4 * 1024 * 1024;
 
-function lengthOf(value: GoValue): number {
-  return Math.max(0, Number(intOf(value)));
-}
-
+/** As `strings.Repeat`, which ends the program where less than nothing is asked for. */
 function repeated(text: string, count: number): string {
+  if (count < 0) throw new Error('strings: negative Repeat count');
   if (text.length * count > TEXT_LENGTH_MAX) throw new Error('repeat: the text is too long');
   return text.repeat(count);
 }
 
 function indented(spaces: GoValue, value: GoValue): string {
-  const pad = repeated(' ', lengthOf(spaces));
+  const pad = repeated(' ', Number(intOf(spaces)));
   return pad + textOf(value).replaceAll('\n', `\n${pad}`);
 }
 
@@ -29,23 +27,26 @@ function trimmed(text: string, cut: string, atStart: boolean, atEnd: boolean): s
   return text.slice(from, to);
 }
 
-/** As slices of Go: what lies outside is an error. */
-function part(text: string, from: number, to: number): string {
-  if (from >= 0 && from <= to && to <= text.length) return text.slice(from, to);
+/** As slices of Go: of bytes, and what lies outside is an error. */
+function part(text: Buffer, from: number, to: number): string {
+  if (from >= 0 && from <= to && to <= text.length) return text.toString('utf8', from, to);
   throw new Error(`runtime error: slice bounds out of range [${from}:${to}]`);
 }
 
 function truncated(count: GoValue, value: GoValue): string {
-  const text = textOf(value);
+  const text = Buffer.from(textOf(value));
   const length = Number(intOf(count));
-  if (length < 0) return text.length + length > 0 ? text.slice(text.length + length) : text;
-  return text.slice(0, length);
+  const isWhole = length < 0 ? text.length + length <= 0 : length >= text.length;
+  return (
+    isWhole ? text : length < 0 ? text.subarray(length) : text.subarray(0, length)
+  ).toString();
 }
 
 /** sprig gives the error as text. */
 function base64Text(text: string): string {
   const digits = /^[A-Za-z0-9+/\r\n]*/.exec(text)?.[0].length ?? 0;
-  const isWhole = /^={0,2}$/.test(text.slice(digits)) && text.length % 4 === 0;
+  const length = text.replaceAll(/[\r\n]/g, '').length;
+  const isWhole = /^={0,2}$/.test(text.slice(digits)) && length % 4 === 0;
   if (isWhole) return Buffer.from(text, 'base64').toString('utf8');
   const place = digits < text.length ? digits : text.length - (text.length % 4);
   return `illegal base64 data at input byte ${place}`;
@@ -75,18 +76,23 @@ export const SPRIG_STRINGS: TemplateFunctions = {
   upper: (value) => textOf(value).toUpperCase(),
   lower: (value) => textOf(value).toLowerCase(),
   title: (value) =>
-    textOf(value).replaceAll(/(^|[^\p{L}\p{Nd}_'])\p{L}/gu, (one) => one.toUpperCase()),
+    textOf(value).replaceAll(/(^|[\0-/:-@[-^`{-\x7f\s])\p{L}/gu, (one) => one.toUpperCase()),
   untitle: (value) => textOf(value).replaceAll(/(^|\s)\p{L}/gu, (one) => one.toLowerCase()),
-  repeat: (count, value) => repeated(textOf(value), lengthOf(count)),
+  repeat: (count, value) => repeated(textOf(value), Number(intOf(count))),
   substr: (start, end, value) => {
-    const text = textOf(value);
+    const text = Buffer.from(textOf(value));
     const from = Number(intOf(start));
     const to = Number(intOf(end));
     if (from < 0) return part(text, 0, to);
     return part(text, from, to < 0 || to > text.length ? text.length : to);
   },
   trunc: truncated,
-  nospace: (value) => textOf(value).replaceAll(/\s/g, ''),
+  // bytes, not characters, as goutils takes them
+  nospace: (value) => {
+    const bytes = Buffer.from(textOf(value)).toString('latin1');
+    const kept = bytes.replaceAll(/[\t\n\v\f\r \u0085\u00A0]/g, '');
+    return kept === bytes ? textOf(value) : kept;
+  },
   contains: (part, value) => textOf(value).includes(textOf(part)),
   hasPrefix: (prefix, value) => textOf(value).startsWith(textOf(prefix)),
   hasSuffix: (suffix, value) => textOf(value).endsWith(textOf(suffix)),

@@ -1,7 +1,7 @@
 /** The functions of the sprig library on time and on spans of time. */
 import { durationMs } from '../stages/go-numbers.ts';
 import { formatTime, GoTime, parseTime, ZERO_TIME_MS } from './go-time.ts';
-import type { GoValue } from './go-values.ts';
+import { GoInt64, type GoValue } from './go-values.ts';
 import { textOf } from './sprig-functions.ts';
 import type { TemplateFunctions } from './template-run.ts';
 
@@ -35,6 +35,7 @@ export function timeFunctions(nowMs: () => number): TemplateFunctions {
   /** As sprig: times and seconds since 1970; whatever else there is stands for now. */
   const timeMs = (value: GoValue): number => {
     if (value instanceof GoTime) return value.ms;
+    if (value instanceof GoInt64) return Number(value.value) * 1000;
     return typeof value === 'bigint' ? Number(value) * 1000 : nowMs();
   };
   const inZone = (layout: GoValue, value: GoValue, zone: GoValue): string =>
@@ -64,12 +65,13 @@ export function timeFunctions(nowMs: () => number): TemplateFunctions {
     ...{ dateModify: moved, date_modify: moved, mustDateModify: strictly },
     must_date_modify: strictly,
     duration: (value) => {
-      if (typeof value === 'bigint') return secondsText(Number(value));
-      return secondsText(typeof value === 'string' ? Number.parseInt(value, 10) || 0 : 0);
+      if (value instanceof GoInt64) return secondsText(Number(value.value));
+      const isWhole = typeof value === 'string' && /^[+-]?\d+$/.test(value);
+      return secondsText(isWhole ? Number(value) : 0);
     },
     durationRound: (value) => {
       if (value instanceof GoTime) return rounded(nowMs() - value.ms);
-      if (typeof value === 'bigint') return rounded(Number(value) / 1e6);
+      if (value instanceof GoInt64) return rounded(Number(value.value) / 1e6);
       return typeof value === 'string' ? rounded(durationMs(value) ?? 0) : '0s';
     },
   };

@@ -1,6 +1,7 @@
 /** Rarer functions of the sprig library: words, codes, chunks, and those that begin with `must`. */
 import { decimalFold } from './go-decimals.ts';
-import { formatted, GoFloat, isList, isMap, typeName, type GoValue } from './go-values.ts';
+import { GoFloat, GoInt64, isList, isMap, typeName, type GoValue } from './go-values.ts';
+import { escapable } from './builtin-functions.ts';
 import { floatOf, intOf, listOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
 import type { TemplateFunction, TemplateFunctions } from './template-run.ts';
 
@@ -50,19 +51,20 @@ function chunked(size: GoValue, list: GoValue): GoValue {
 }
 
 function copied(value: GoValue): GoValue {
-  if (isList(value)) return value.map(copied);
+  if (value === null || value === undefined) throw new Error('call on zero Value');
+  return copiedInside(value);
+}
+
+function copiedInside(value: GoValue): GoValue {
+  if (isList(value)) return value.map(copiedInside);
   if (!isMap(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copied(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, copiedInside(one)]));
 }
 
 const extreme =
   (choose: (...values: number[]) => number): TemplateFunction =>
   (...values) =>
     new GoFloat(choose(...values.map(floatOf)));
-
-function sprinted(values: readonly GoValue[]): string {
-  return values.map((value) => (typeof value === 'string' ? value : formatted(value))).join('');
-}
 
 /** Functions that end the template where their namesakes give a zero: here both do. */
 function must(...names: readonly string[]): TemplateFunctions {
@@ -90,9 +92,11 @@ export const SPRIG_WORDS: TemplateFunctions = {
   ...must('toRawJson'),
   mustPush: SPRIG_FUNCTIONS['append'] ?? ((): GoValue => null),
   abbrev: abbreviated,
+  // bytes, not characters, as goutils takes them
   initials: (value) =>
-    textOf(value)
-      .split(/\s+/)
+    Buffer.from(textOf(value))
+      .toString('latin1')
+      .split(/[\t\n\v\f\r \u0085\u00A0]+/)
       .map((word) => word.slice(0, 1))
       .join(''),
   swapcase: (value) => swapped(textOf(value)),
@@ -105,16 +109,17 @@ export const SPRIG_WORDS: TemplateFunctions = {
   },
   splitn: (separator, count, value) => {
     const parts = textOf(value).split(textOf(separator));
-    const most = Number(intOf(count));
-    const kept = parts.slice(0, most - 1);
-    if (parts.length >= most) kept.push(parts.slice(most - 1).join(textOf(separator)));
+    const given = Number(intOf(count));
+    const most = given < 0 ? parts.length : given;
+    const kept = parts.slice(0, Math.max(0, most - 1));
+    if (most > 0 && parts.length >= most) kept.push(parts.slice(most - 1).join(textOf(separator)));
     return Object.fromEntries(kept.map((part, at) => [`_${at}`, part]));
   },
   adler32sum: (value) => String(adler32(textOf(value))),
   b32enc: (value) => base32(textOf(value)),
   toDecimal: (value) => {
     const text = textOf(value);
-    return /^[+-]?[0-7]+$/.test(text) ? BigInt(Number.parseInt(text, 8)) : 0n;
+    return new GoInt64(/^[+-]?[0-7]+$/.test(text) ? BigInt(Number.parseInt(text, 8)) : 0n);
   },
   add1f: (value) => new GoFloat(decimalFold('add', floatOf(value), [1])),
   maxf: extreme(Math.max),
@@ -126,8 +131,8 @@ export const SPRIG_WORDS: TemplateFunctions = {
   typeIsLike: (type, value) => [typeName(value), `*${typeName(value)}`].includes(textOf(type)),
   hello: () => 'Hello!',
   urlquery: (...values) =>
-    encodeURIComponent(sprinted(values))
+    encodeURIComponent(escapable(values))
       .replaceAll('%20', '+')
       .replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`),
-  js: (...values) => sprinted(values).replaceAll(/[\\'"<>&=]/g, (one) => JS[one] ?? one),
+  js: (...values) => escapable(values).replaceAll(/[\\'"<>&=]/g, (one) => JS[one] ?? one),
 };

@@ -95,9 +95,9 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     Quote: quoted,
     Now: () => nanoTime(world.nowMs()),
     StartTime: () => startTime,
-    YAML: (value, indent) => {
+    YAML: (value, ...indent) => {
       const text = yamlText(jsonOf(value));
-      const depth = Number(intOf(indent));
+      const depth = indent.length === 1 ? Number(intOf(indent[0])) : 0;
       if (depth <= 0) return text;
       return `\n${text}`.replaceAll('\n', `\n${'  '.repeat(depth)}`);
     },

@@ -82,3 +82,19 @@ test('no text makes the parser do anything but parse or refuse', () => {
     { numRuns: 2000 },
   );
 });
+
+test('a template that changes what it is applied to changes a copy', () => {
+  const pod = { metadata: { labels: { a: 'b' } } };
+  const source = '{{ $_ := set .metadata.labels "x" "y" }}{{ .metadata.labels }}';
+  assert.equal(render(source, pod), 'map[a:b x:y]');
+  assert.deepEqual(pod, { metadata: { labels: { a: 'b' } } });
+});
+
+test('a map that was put into itself ends the template, not the program', () => {
+  const circle = '{{ $m := dict }}{{ $_ := set $m "a" $m }}';
+  for (const use of ['$m', 'toJson $m', 'YAML $m', 'deepCopy $m', 'merge (dict) $m | len']) {
+    const source = `${circle}{{ ${use} }}`;
+    if (use.startsWith('merge')) assert.equal(render(source, {}), '1');
+    else assert.throws(() => render(source, {}), TemplateError, use);
+  }
+});

@@ -1,6 +1,7 @@
 /** Go's text/template, third step: a template applied to an object. */
 import {
   GoFloat,
+  GoInt64,
   isList,
   isMap,
   isTrue,
@@ -26,21 +27,39 @@ const CALL_DEPTH_MAX = 200;
 
 /** Evaluated lazily: the second argument is looked at only where the first does not decide. */
 const SHORT = new Set(['and', 'or']);
+/** Change the map that they are given, be it the object itself. */
+const CHANGING: ReadonlySet<string> = new Set(
+  ['set', 'unset'].concat('merge', 'mergeOverwrite', 'mustMerge', 'mustMergeOverwrite'),
+);
 
 /** A parsed template with its functions. */
 export class Template {
   readonly #tree: TemplateTree;
   readonly #functions: TemplateFunctions;
+  /** Whether it may change the object that it is applied to. */
+  readonly #isChanging: boolean;
 
   /** Throws a TemplateError that says what is wrong in which line. */
   constructor(source: string, functions: TemplateFunctions) {
     this.#functions = functions;
-    this.#tree = parseTemplate(source, (name) => SHORT.has(name) || Object.hasOwn(functions, name));
+    let isChanging = false;
+    this.#tree = parseTemplate(source, (name) => {
+      isChanging ||= CHANGING.has(name);
+      return SHORT.has(name) || Object.hasOwn(functions, name);
+    });
+    this.#isChanging = isChanging;
   }
 
   /** The text for an object; throws a TemplateError. */
   render(data: GoValue): string {
-    return new Run(this.#tree, this.#functions).render(data);
+    try {
+      const own = this.#isChanging ? structuredClone(data) : data;
+      return new Run(this.#tree, this.#functions).render(own);
+    } catch (error) {
+      // a map that `set` has put into itself has no end
+      if (error instanceof RangeError) throw new TemplateError(error.message);
+      throw error;
+    }
   }
 }
 
@@ -136,7 +155,7 @@ class Run {
     if (!assigns) for (const name of names) this.#variables.push({ name, value: undefined });
     const inside = this.#variables.length;
     let isEmpty = true;
-    for (const [key, item] of entriesOf(value)) {
+    for (const [key, item] of entriesOf(value, names.length)) {
       isEmpty = false;
       if (first !== undefined) this.#set(first, key);
       if (last !== undefined) this.#set(last, item);
@@ -261,12 +280,16 @@ class Run {
 }
 
 /** What `range` goes over: lists in order, maps in the order of their keys, numbers from 0. */
-function entriesOf(value: GoValue): readonly (readonly [GoValue, GoValue])[] {
+function entriesOf(value: GoValue, names: number): readonly (readonly [GoValue, GoValue])[] {
   if (value === undefined || value === null) return [];
   if (isList(value)) return value.map((item, index) => [BigInt(index), item]);
-  if (typeof value === 'bigint') {
-    if (value > 1_000_000n) throw new TemplateError(`range over ${value} is too long`);
-    return Array.from({ length: Number(value) }, (_, index) => [BigInt(index), BigInt(index)]);
+  const count = value instanceof GoInt64 ? value.value : value;
+  if (typeof count === 'bigint') {
+    if (names > 1) {
+      throw new TemplateError(`can't use ${count} to iterate over more than one variable`);
+    }
+    if (count > 1_000_000n) throw new TemplateError(`range over ${count} is too long`);
+    return Array.from({ length: Number(count) }, (_, index) => [BigInt(index), BigInt(index)]);
   }
   if (value instanceof GoFloat || !isMap(value)) {
     throw new TemplateError(`range can't iterate over ${printed(value)}`);

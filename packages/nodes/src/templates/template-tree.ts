@@ -63,6 +63,10 @@ export function parseTemplate(
   return { source, body, defined: parser.defined };
 }
 
+function isVisible(node: TemplateNode): boolean {
+  return node.kind !== 'text' || node.text.trim() !== '';
+}
+
 class Parser {
   readonly defined: Map<string, readonly TemplateNode[]> = new Map();
   readonly #source: string;
@@ -195,7 +199,12 @@ class Parser {
     this.#ranges = ranges;
     if (this.#endedBy() !== 'end') throw this.#error('unexpected EOF');
     this.#ended = 'nothing';
-    this.defined.set(name.text, body);
+    // one that prints nothing neither takes another's place nor keeps its own
+    const before = this.defined.get(name.text) ?? [];
+    if (before.some(isVisible) && body.some(isVisible)) {
+      throw this.#error(`multiple definition of template ${quote(name.text)}`);
+    }
+    if (body.some(isVisible) || before.length === 0) this.defined.set(name.text, body);
     return kind === 'block' ? { kind: 'template', name: name.text, pipe } : undefined;
   }
 
