@@ -19,7 +19,7 @@ import {
   type DaemonPlace,
   type DaemonPod,
 } from './daemon/daemon-set.ts';
-import { DaemonFit, type Fit } from './daemon/node-fit.ts';
+import { TemplateFits } from './daemon/template-fits.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
 import { PodClaims } from './pod-claims.ts';
@@ -69,6 +69,12 @@ interface Round {
   readonly nextMs: number;
 }
 
+/** How often pods of a set have failed on a node in a row, by the id of the node's name. */
+interface Failures {
+  readonly generation: number;
+  readonly byNode: Map<number, { readonly count: number; readonly untilMs: number }>;
+}
+
 export class DaemonSetPart {
   readonly #options: DaemonSetPartOptions;
   readonly #workers: Workers<string>;
@@ -77,8 +83,10 @@ export class DaemonSetPart {
   readonly #sets: ObjectCache;
   readonly #revisions: ControllerRevisions;
   readonly #rows: DaemonRows;
+  readonly #fits: TemplateFits;
   readonly #expectations = new Expectations();
-  readonly #failures: Map<string, { count: number; untilMs: number }> = new Map();
+  /** By key of the set; those of an older generation of it count no more. */
+  readonly #failures: Map<string, Failures> = new Map();
 
   constructor(options: DaemonSetPartOptions) {
     this.#options = options;
@@ -94,12 +102,18 @@ export class DaemonSetPart {
     );
     this.#sets = new ObjectCache(informers, `${ROOT}/daemonsets`, (key, after) => {
       this.#claims.note(key, after);
-      if (after !== undefined) this.#workers.add(key);
-      else this.#expectations.forget(key);
+      this.#fits.forget(key);
+      if (after !== undefined) return this.#workers.add(key);
+      this.#expectations.forget(key);
+      this.#failures.delete(key);
+      return undefined;
     });
     const revisions = new ObjectCache(informers, REVISIONS_PATH, () => {});
     this.#revisions = new ControllerRevisions(client, revisions, HASH_LABEL);
-    this.#rows = new DaemonRows(informers, random.fork('daemons'), () => this.#nodesChanged());
+    this.#rows = new DaemonRows(informers, random.fork('daemons'), (node, before, after) =>
+      this.#nodeChanged(node, before, after),
+    );
+    this.#fits = new TemplateFits(this.#rows, (key) => this.#sets.get(key));
     pods.listen({ changed: (row, bytes, scan) => this.#podChanged(row, bytes, scan) });
   }
 
@@ -115,8 +129,14 @@ export class DaemonSetPart {
     return Math.min(GATHER_MS_MAX, GATHER_MS_MIN + this.#rows.nodes.size / NODES_PER_MS);
   }
 
-  #nodesChanged(): void {
-    for (const key of this.#sets.keys()) this.#workers.addAfter(key, this.#gatherMs);
+  /** Only those sets are looked at that the node is another one to: others may wait for a retry. */
+  #nodeChanged(node: number, before: number, after: number): void {
+    for (const key of this.#sets.keys()) {
+      const was = this.#fits.of(key, node, before);
+      const is = this.#fits.of(key, node, after);
+      if (was.shouldRun === is.shouldRun && was.mayStay === is.mayStay) continue;
+      this.#workers.addAfter(key, this.#gatherMs);
+    }
   }
 
   #podChanged(row: number, bytes: Buffer, scan: ObjectScan | null): void {
@@ -203,7 +223,7 @@ export class DaemonSetPart {
         else there.push(pod);
       } else if (!pod.isBound && !pod.isDeleting) lost.push(row);
     }
-    return { ...round, places: this.#placesOf(round.set, byNode), lost, nextMs };
+    return { ...round, places: this.#placesOf(round.key, byNode), lost, nextMs };
   }
 
   #podOf(
@@ -233,21 +253,15 @@ export class DaemonSetPart {
     };
   }
 
-  #placesOf(set: JsonObject, byNode: ReadonlyMap<number, readonly DaemonPod[]>): DaemonPlace[] {
+  #placesOf(key: string, byNode: ReadonlyMap<number, readonly DaemonPod[]>): DaemonPlace[] {
     const rows = this.#rows;
-    const fit = new DaemonFit(objectAt(set, 'spec', 'template', 'spec') ?? {});
-    const byClass = new Map<number, Fit>();
     const places: DaemonPlace[] = [];
     for (let node = 0; node < rows.nameEnd; node++) {
       const kind = rows.classOf(node);
       if (kind < 0) continue;
-      let found = fit.isByName ? fit.of(rows.nodeOf(node)) : byClass.get(kind);
-      if (found === undefined) {
-        found = fit.of(rows.nodeOfClass(kind));
-        byClass.set(kind, found);
-      }
+      const fit = this.#fits.of(key, node, kind);
       const pods = byNode.get(node) ?? [];
-      if (found.shouldRun || pods.length > 0) places.push({ node, ...found, pods });
+      if (fit.shouldRun || pods.length > 0) places.push({ node, ...fit, pods });
     }
     return places;
   }
@@ -301,24 +315,38 @@ export class DaemonSetPart {
     }
   }
 
+  /** Of the generation that is at work: a new one begins with new hope. */
+  #failuresOf({ key, set }: Pick<Round, 'key' | 'set'>): Failures['byNode'] {
+    const generation = numberAt(set, 'status', 'observedGeneration');
+    let failures = this.#failures.get(key);
+    if (failures?.generation !== generation) {
+      failures = { generation, byNode: new Map() };
+      this.#failures.set(key, failures);
+    }
+    return failures.byNode;
+  }
+
   /** A failed pod waits before it is replaced when one failed there not long ago. */
-  #isBackedOff({ owner, nowMs }: Round, row: number): boolean {
-    const at = `${owner.uid} ${this.#rows.targetOf(row)}`;
-    const known = this.#failures.get(at) ?? { count: 0, untilMs: 0 };
+  #isBackedOff(round: Round, row: number): boolean {
+    const { nowMs } = round;
+    const failures = this.#failuresOf(round);
+    const node = this.#rows.targetOf(row);
+    const known = failures.get(node) ?? { count: 0, untilMs: 0 };
     if (nowMs < known.untilMs) return true;
     const isOld = nowMs > known.untilMs + 2 * FAILED_MS_MAX;
     const count = isOld ? 0 : known.count;
     const untilMs = nowMs + Math.min(FAILED_MS_MAX, FAILED_MS_MIN * 2 ** count);
-    this.#failures.set(at, { count: count + 1, untilMs });
+    failures.set(node, { count: count + 1, untilMs });
     return false;
   }
 
-  #failedWaitMs({ owner, places, nowMs }: Round): number {
+  #failedWaitMs(round: Round): number {
+    const failures = this.#failuresOf(round);
     let waitMs = Infinity;
-    for (const { node, pods } of places) {
+    for (const { node, pods } of round.places) {
       if (!pods.some((pod) => pod.isFailed && !pod.isDeleting)) continue;
-      const until = this.#failures.get(`${owner.uid} ${node}`)?.untilMs ?? nowMs;
-      waitMs = Math.min(waitMs, until - nowMs);
+      const until = failures.get(node)?.untilMs ?? round.nowMs;
+      waitMs = Math.min(waitMs, until - round.nowMs);
     }
     return waitMs;
   }

@@ -39,7 +39,7 @@ test('nodes that differ in their names alone are of one class, and are shown who
       const before = changes;
       see(row, false, { metadata: { ...metadata, annotations: { a: 'b' } }, spec, status: {} });
       assert.equal(changes, before, 'nothing that matters has changed');
-      const shown = rows.nodeOf(row);
+      const shown = rows.nodeOf(row, rows.classOf(row));
       const others = { ...one.labels };
       delete others[HOSTNAME];
       assert.deepEqual(shown.labels, { ...others, [HOSTNAME]: `n${row}` });

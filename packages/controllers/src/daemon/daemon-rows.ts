@@ -40,6 +40,9 @@ const AFFINITY = pathOf(
   'requiredDuringSchedulingIgnoredDuringExecution',
 );
 
+/** A node, by the id of its name, is new, gone, or of another class; -1 stands for no node. */
+export type NodeChanged = (node: number, before: number, after: number) => void;
+
 export class DaemonRows {
   readonly nodes: Informer;
   readonly #names: KeyTable;
@@ -52,8 +55,7 @@ export class DaemonRows {
   readonly #labels = new MemberCursor();
   #key: Buffer = Buffer.allocUnsafeSlow(1024);
 
-  /** `changed` is called when a node is new, gone, or of another class. */
-  constructor(informers: SharedInformers, random: Random, changed: () => void) {
+  constructor(informers: SharedInformers, random: Random, changed: NodeChanged) {
     this.#names = new KeyTable({ random: random.fork('names') });
     this.#classes = new KeyTable({ random: random.fork('classes') });
     this.#revisions = new PodRevisions(random.fork('hashes'));
@@ -63,14 +65,17 @@ export class DaemonRows {
         onUpsert: (row, isNew, bytes, _start, _end, scan) => {
           if (isNew) this.#nameOf.set(row, this.#nameId(this.nodes.keyOf(row)));
           const id = this.#nameOf.get(row);
-          const kind = this.#classOf(bytes as Buffer, scan) + 1;
-          if (this.#class.get(id) === kind) return;
-          this.#class.set(id, kind);
-          changed();
+          const before = this.classOf(id);
+          const after = this.#classOf(bytes as Buffer, scan);
+          if (before === after) return;
+          this.#class.set(id, after + 1);
+          changed(id, before, after);
         },
         onDelete: (row) => {
-          this.#class.set(this.#nameId(this.nodes.keyOf(row)), 0);
-          changed();
+          const id = this.#nameId(this.nodes.keyOf(row));
+          const before = this.classOf(id);
+          this.#class.set(id, 0);
+          changed(id, before, -1);
         },
       },
     );
@@ -160,10 +165,10 @@ export class DaemonRows {
     return this.#class.get(id) - 1;
   }
 
-  /** A node as templates see it. */
-  nodeOf(id: number): DaemonNode {
+  /** A node of a class as templates see it. */
+  nodeOf(id: number, kind: number): DaemonNode {
     const name = this.nameOf(id);
-    const node = this.nodeOfClass(this.classOf(id));
+    const node = this.nodeOfClass(kind);
     return { ...node, name, labels: { [HOSTNAME]: name, ...node.labels } };
   }
 

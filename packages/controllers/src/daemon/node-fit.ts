@@ -20,7 +20,8 @@ export interface Fit {
   readonly mayStay: boolean;
 }
 
-const NO_FIT: Fit = { shouldRun: false, mayStay: false };
+/** Of no node, and of one that the template does not select. */
+export const NO_FIT: Fit = { shouldRun: false, mayStay: false };
 
 /** Tolerations that every daemon's pod gets. */
 export function daemonTolerations(spec: JsonObject): JsonValue[] {
