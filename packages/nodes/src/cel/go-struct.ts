@@ -35,12 +35,25 @@ export function quantityOf(text: string): number | CelError {
   return Number(`${parsed.digits}e${parsed.scale}`);
 }
 
-/** Fields of Pods that are pointers to plain values: nil, where they are left out. */
-const POINTERS: ReadonlySet<string> = new Set([
-  ...['activeDeadlineSeconds', 'automountServiceAccountToken', 'deletionGracePeriodSeconds'],
-  ...['enableServiceLinks', 'hostUsers', 'preemptionPolicy', 'priority', 'runtimeClassName'],
-  ...['setHostnameAsFQDN', 'shareProcessNamespace', 'terminationGracePeriodSeconds'],
-]);
+/** Fields that are pointers in Go: nil, where they are left out. */
+const POINTERS: ReadonlySet<string> = new Set(
+  [
+    ...['activeDeadlineSeconds', 'affinity', 'automountServiceAccountToken', 'dnsConfig'],
+    ...['enableServiceLinks', 'hostUsers', 'hostnameOverride', 'os', 'preemptionPolicy'],
+    ...['priority', 'resources', 'runtimeClassName', 'schedulingGroup', 'securityContext'],
+    ...['setHostnameAsFQDN', 'shareProcessNamespace', 'terminationGracePeriodSeconds'],
+  ]
+    .map((name) => `core.v1.PodSpec.${name}`)
+    .concat(
+      ['lifecycle', 'livenessProbe', 'readinessProbe', 'restartPolicy', 'securityContext']
+        .concat('startupProbe')
+        .map((name) => `core.v1.Container.${name}`),
+      ['extendedResourceClaimStatus', 'resources'].map((name) => `core.v1.PodStatus.${name}`),
+      ['config', 'features'].map((name) => `core.v1.NodeStatus.${name}`),
+      'core.v1.NodeSpec.configSource',
+      'meta.v1.ObjectMeta.deletionGracePeriodSeconds',
+    ),
+);
 
 /** See the head of the file. */
 export class GoStruct extends CelObject {
@@ -67,7 +80,7 @@ export class GoStruct extends CelObject {
 
   override zero(name: string): CelValue | undefined {
     const shape = this.#shapeOf(name);
-    if (shape !== undefined && POINTERS.has(name)) return null;
+    if (shape !== undefined && POINTERS.has(`${this.typeName}.${name}`)) return null;
     return shape === undefined ? undefined : zeroOf(shape);
   }
 

@@ -446,6 +446,8 @@ test('expressions see pods as structs of Go: what is left out is zero, and not t
     'self.status.podIP == ""',
     '!has(self.status.podIP)',
     'self.spec.priority == null && self.spec.activeDeadlineSeconds == null',
+    'self.spec.affinity == null && self.spec.hostnameOverride == null',
+    'self.spec.containers.all(c, c.livenessProbe == null && c.resources != null)',
     'self.spec.containers[0].resources.limits["cpu"] == 0.0',
     '!("cpu" in self.spec.containers[0].resources.limits)',
     '!has(self.metadata.deletionTimestamp)',
