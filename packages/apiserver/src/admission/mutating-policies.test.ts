@@ -159,3 +159,53 @@ test('nulls that are applied are values that no field is of, and remove nothing'
     '.metadata.finalizers: expected list, got &{NULL_VALUE}',
   );
 });
+
+test('of metadata that a patch makes for a custom kind, what no field can be is left out', () => {
+  const model = admittingModel();
+  const group = 'example.com';
+  const schema = {
+    openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+  };
+  const definition = {
+    metadata: { name: `widgets.${group}` },
+    spec: {
+      group,
+      names: { plural: 'widgets', kind: 'Widget' },
+      scope: 'Namespaced',
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  };
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  model.expect(201, 'POST', definitions, definition);
+  const resourceRules = [
+    { apiGroups: [group], apiVersions: ['v1'], operations: ['CREATE'], resources: ['widgets'] },
+  ];
+  const patch = '[JSONPatch{op: "add", path: object.path, value: dyn(object.value)}]';
+  mutate(model, 'p', [patch], { matchConstraints: { resourceRules } });
+  let count = 0;
+  const make = (status: number, path: string, value: unknown): string => {
+    const metadata = { name: `w${count++}`, labels: { a: 'b' } };
+    const body = { apiVersion: `${group}/v1`, kind: 'Widget', metadata, path, value };
+    return model.expect(status, 'POST', `/apis/${group}/v1/namespaces/n/widgets`, body).text;
+  };
+  const made = (path: string, value: unknown): Record<string, unknown> =>
+    (JSON.parse(make(201, path, value)) as { metadata: Record<string, unknown> }).metadata;
+  const refused = (status: number, path: string, value: unknown): string =>
+    (JSON.parse(make(status, path, value)) as { message: string }).message;
+  assert.equal(made('/metadata/labels/x', ['a'])['labels'], undefined);
+  assert.deepEqual(made('/metadata/labels/x', 'y')['labels'], { a: 'b', x: 'y' });
+  const badFinalizers = made('/metadata/finalizers', [1]);
+  assert.equal(badFinalizers['finalizers'], undefined);
+  assert.deepEqual(badFinalizers['labels'], { a: 'b' });
+  assert.equal(made('/metadata/generateName', 5)['generateName'], undefined);
+  assert.match(refused(422, '/metadata/ownerReferences', [{ uid: 1 }]), /uid: Invalid value: ""/);
+  assert.match(refused(422, '/metadata/name', 5), /name or generateName is required/);
+  assert.match(refused(500, '/metadata', 'x'), /system metadata was not initialized$/);
+  assert.match(refused(500, '/kind', 5), /unmarshal number into Go struct field \.kind of type/);
+  assert.equal(
+    refused(500, '/apiVersion', 'v2'),
+    'Internal error occurred: failed to convert object: /v2, Kind=Widget is unstructured and is ' +
+      'not suitable for converting to "example.com/v1"',
+  );
+  assert.match(refused(400, '/metadata/namespace', 'other'), /does not match the namespace sent/);
+});

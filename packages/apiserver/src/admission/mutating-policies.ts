@@ -35,7 +35,7 @@ import {
   type Expression,
   type Policy,
 } from './policies.ts';
-import { patchedObject } from './patched-object.ts';
+import { estrangement, patchedObject } from './patched-object.ts';
 import { writtenName } from './refusal.ts';
 
 interface Mutations {
@@ -208,7 +208,9 @@ function change(
   // a patch may make something of another kind, which cannot be read; what is applied stays
   const decoded = isPatch ? patchedObject(target, found, shown) : { object: kindred(found, shown) };
   if ('status' in decoded) return decoded.status;
-  const next = isPatch ? found : decoded.object;
+  const next = isPatch && target.custom === null ? found : decoded.object;
+  const estranged = isPatch ? estrangement(target, next) : '';
+  if (estranged !== '') return internalError(`failed to convert object: ${estranged}`);
   // of custom kinds what the schema does not have goes without a word
   const fitted = refitted(target, next, target.custom === null);
   if (fitted !== null && !fitted.ok) return unfit(target, isPatch, next, fitted.message ?? '');
@@ -221,7 +223,7 @@ function change(
   const result = fitted === null ? next : fitted.object;
   if (JSON.stringify(result) === JSON.stringify(shown)) return false;
   const refusal = replaceObject(write, object, shownBack(result, write, target));
-  return refusal === null ? true : (refusal.message ?? '');
+  return refusal ?? true;
 }
 
 /** What is applied is decoded by another way than what is patched, which says so. */

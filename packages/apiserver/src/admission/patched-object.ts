@@ -3,6 +3,8 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
+import { withFitMetadata } from '../custom/custom-objects.ts';
+import { unfit } from '../review-decoding.ts';
 import { refitted } from '../schema-gate.ts';
 import type { Served } from '../served.ts';
 
@@ -18,11 +20,13 @@ export function patchedObject(target: Served, patched: JsonValue, shown: JsonObj
   const isOwn = fallback.kind === target.resource.kind;
   const custom = isOwn ? target.custom : null;
   const kind = stringAt(patched, 'kind');
-  if (custom !== null && kind === '') {
-    return wrong(`Object 'Kind' is missing in '${JSON.stringify(patched)}'`);
+  if (custom !== null) {
+    const fault = customFault(patched);
+    if (fault !== '') return wrong(fault);
   }
   const apiVersion = stringAt(patched, 'apiVersion') || fallback.apiVersion;
-  const named: JsonObject = { ...patched, kind: kind || fallback.kind, apiVersion };
+  const fit = custom === null ? patched : withFitMetadata(patched);
+  const named: JsonObject = { ...fit, kind: kind || fallback.kind, apiVersion };
   const isSame = custom !== null || sameKind(named, fallback);
   const type = isSame ? undefined : findTypeOfKind(apiVersion, kind);
   if (!isSame && type === undefined) {
@@ -41,8 +45,32 @@ export function patchedObject(target: Served, patched: JsonValue, shown: JsonObj
   return { object: fitted === null ? named : fitted.object };
 }
 
+/** Why what was patched cannot be read as an object without a type; '' where it can. */
+function customFault(patched: JsonObject): string {
+  for (const field of ['kind', 'apiVersion']) {
+    const value = patched[field] ?? '';
+    if (typeof value === 'string') continue;
+    const why = unfit(value, `.${field} of type string`);
+    return `couldn't get version/kind; json parse error: ${why}`;
+  }
+  if (stringAt(patched, 'kind') === '') {
+    return `Object 'Kind' is missing in '${JSON.stringify(patched)}'`;
+  }
+  const metadata = patched['metadata'] ?? {};
+  return isObject(metadata) ? '' : 'system metadata was not initialized';
+}
+
 function wrong(why: string): Decoded {
   return { status: internalError(why) };
+}
+
+/** Why an object without a type is none of the version of `target`; '' where it is. */
+export function estrangement({ custom, resource }: Served, object: JsonObject): string {
+  const version = stringAt(object, 'apiVersion');
+  if (custom === null || version === resource.apiVersion) return '';
+  const own = version.includes('/') ? version : `/${version}`;
+  const what = `${own}, Kind=${stringAt(object, 'kind')} is unstructured`;
+  return `${what} and is not suitable for converting to "${resource.apiVersion}"`;
 }
 
 interface Kind {

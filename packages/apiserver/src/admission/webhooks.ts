@@ -7,7 +7,7 @@
 import { parsePatch } from '@megaplane/machinery/patch';
 import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { internalError, type Status } from '@megaplane/machinery/status';
+import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request, Verdict } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
@@ -21,7 +21,7 @@ import {
 import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
 import { isSelected } from './matching.ts';
 import { replaceObject } from './object-change.ts';
-import { patchedObject } from './patched-object.ts';
+import { estrangement, patchedObject } from './patched-object.ts';
 import { refuseNameless } from './refusal.ts';
 import { callWebhook, failureOf, type CallContext, type Called } from './webhook-call.ts';
 import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
@@ -239,6 +239,8 @@ function patchedOf(
   if (typeof patched === 'string') return refused(internalError(patched));
   const result = patchedObject(target, patched, shown);
   if ('status' in result) return refused(result.status);
+  const estranged = estrangement(target, result.object);
+  if (estranged !== '') return refused(unclassified(estranged));
   return JSON.stringify(result.object) === JSON.stringify(shown) ? false : result;
 }
 

@@ -175,6 +175,37 @@ export function formApplied(object: JsonObject, isTracked: boolean): Body {
   return { ok: true, object: formed, strictErrors: strict };
 }
 
+/**
+ * An object that admission has patched: what of its metadata no field can be is left out, as
+ * upstream does when it stores it. Owners are looked at before that, each of their fields alone.
+ */
+export function withFitMetadata(object: JsonObject): JsonObject {
+  const metadata = objectAt(object, 'metadata');
+  if (metadata === undefined || METADATA_OWNER === undefined) return object;
+  const fits = (part: JsonObject): boolean =>
+    METADATA_OWNER === undefined || refit(METADATA_OWNER, { metadata: part }, false).ok;
+  if (fits(metadata)) return object;
+  const left: JsonObject = {};
+  for (const [field, value] of Object.entries(metadata)) {
+    const own = field === 'ownerReferences' ? withFitOwners(value ?? null) : value;
+    if (fits({ [field]: own })) left[field] = own;
+  }
+  return { ...object, metadata: left };
+}
+
+/** Texts of owners that are none are empty. */
+function withFitOwners(value: JsonValue): JsonValue {
+  if (!Array.isArray(value)) return value;
+  return value.map((owner) => {
+    if (!isObject(owner)) return owner;
+    const texts = ['apiVersion', 'kind', 'name', 'uid'].map((field) => [
+      field,
+      stringAt(owner, field),
+    ]);
+    return { ...owner, ...Object.fromEntries(texts) };
+  });
+}
+
 /** Upstream decodes the metadata by themselves: what is wrong with them is not within anything. */
 function ofMetadata(message: string): string {
   return message
