@@ -119,3 +119,25 @@ test('pods are told to go until one deletion of all went through, then now and t
   await api.advance(300_000);
   assert(api.tries > 4 && api.tries < 12, `${api.tries} tries`);
 });
+
+for (const hidden of ['/api/v1/namespaces/n/pods', '/api']) {
+  test(`what pods lean on stays while GET ${hidden} fails`, async () => {
+    const api = new WorkloadApi();
+    const leases = '/apis/coordination.k8s.io/v1';
+    startManager(api, ['namespace-controller']);
+    await api.advance(100);
+    const about = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } };
+    await api.request({ method: 'POST', path: '/api/v1/namespaces', body: about });
+    for (const path of [`${leases}/namespaces/n/leases`, '/api/v1/namespaces/n/pods']) {
+      await api.request({ method: 'POST', path, body: { metadata: { name: 'one' } } });
+    }
+    api.hidden = hidden;
+    await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
+    await api.advance(10_000);
+    assert(api.objects.has(`${leases}/leases n/one`));
+    api.hidden = '';
+    await api.advance(60_000);
+    const left = [...api.objects.keys()].filter((key) => key.endsWith('n/one'));
+    assert.deepEqual(left, []);
+  });
+}

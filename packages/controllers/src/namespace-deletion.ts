@@ -2,7 +2,8 @@
  * Empties namespaces that are being deleted, then takes their finalizer away.
  *
  * Pods go first, and the rest only when none is left: what pods lean on (secrets, network policies)
- * must not vanish under those that still run. Each round deletes what is left of every namespaced
+ * must not vanish under those that still run. Whether pods are left is unknown where they cannot be
+ * looked at: then the rest waits too, where upstream's controller goes on. Each round deletes what is left of every namespaced
  * resource, writes down in the namespace's conditions what holds it up, and comes again until
  * nothing is left.
  */
@@ -95,7 +96,7 @@ export async function deleteNamespace(
     ...{ goingMs, errors: [], leftovers: [] },
     ...{ remaining: new Map(), finalizers: new Map() },
   };
-  await emptyNamespace(client, name, resources, round);
+  await emptyNamespace(client, name, { resources, failed }, round);
   const errors = [...round.errors, ...round.leftovers];
   const findings = { ...round, errors, undiscovered: failed };
   const conditions = deletionConditions(namespace, findings, now());
@@ -125,20 +126,17 @@ export async function deleteNamespace(
 async function emptyNamespace(
   client: Client,
   namespace: string,
-  resources: readonly ApiResource[],
+  { resources, failed }: Awaited<ReturnType<typeof discover>>,
   round: Round,
 ): Promise<void> {
   const deletable = resources.filter(
     ({ namespaced, verbs }) => namespaced && verbs.includes('delete') && verbs.includes('list'),
   );
   const isPods = ({ group, resource }: ApiResource): boolean => group === '' && resource === 'pods';
-  for (const resource of deletable.filter(isPods)) {
-    await emptyResource(client, namespace, resource, round);
-  }
-  if (round.remaining.size > 0) {
-    // What cannot go yet is told all the same, or the conditions would promise too much.
-    return;
-  }
+  const pods = deletable.filter(isPods);
+  for (const resource of pods) await emptyResource(client, namespace, resource, round);
+  const isUnknown = round.errors.length > 0 || (pods.length === 0 && failed.length > 0);
+  if (isUnknown || round.remaining.size > 0) return;
   const others = deletable.filter((resource) => !isPods(resource));
   await Promise.all(others.map((resource) => emptyResource(client, namespace, resource, round)));
 }
