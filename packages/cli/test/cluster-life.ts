@@ -9,6 +9,7 @@ import type { ClientRequest } from '@megaplane/client/client';
 import { Manager } from '@megaplane/controllers/manager';
 import { chosenControllers, type ControllersOptions } from '@megaplane/controllers/options';
 import { assertAtRest, assertAtStep, summaryOf } from './cluster-invariants.ts';
+import { Auditor } from './audit/auditor.ts';
 import { ClusterSimulation, type Fault } from './cluster-simulation.ts';
 import { SimulatedFleet } from './simulated-fleet.ts';
 import { SimulatedUsers } from './simulated-users.ts';
@@ -143,6 +144,10 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
   const { seed, isQuiet, renewMs } = plan;
   const cluster = new ClusterSimulation(seed);
   const meter = new Meter();
+  const auditor = new Auditor(cluster.store, cluster.timers, isQuiet, 5 * renewMs);
+  cluster.stored = () => auditor.look();
+  cluster.asked = (method, path) => void (method === 'DELETE' && auditor.removed(path));
+  cluster.lost = ({ method }) => void (method === 'POST' && auditor.creationLost());
   cluster.heard = (request) => meter.count(request, cluster.timers.nowMs());
   const fleet = new SimulatedFleet(cluster, new Random(seed).fork('fleet'), renewMs);
   const users = new SimulatedUsers(cluster, fleet, new Random(seed).fork('users'), isQuiet);

@@ -43,7 +43,13 @@ export class ClusterSimulation implements Client {
   faultOf: (request: ClientRequest) => Fault = () => 'none';
   /** Told of each request of the client, before its fault. */
   heard: (request: ClientRequest) => void = () => {};
-  readonly #store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
+  /** Told whenever something may have been stored. */
+  stored: () => void = () => {};
+  /** Told of each request that was made and whose answer is lost. */
+  lost: (request: ClientRequest) => void = () => {};
+  /** Told of each request of users and kubelets. */
+  asked: (method: Method, path: string) => void = () => {};
+  readonly store: Store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
   readonly #random: Random;
   readonly #later: (() => void)[] = [];
   readonly #lines: Set<SimulatedLine> = new Set();
@@ -58,7 +64,7 @@ export class ClusterSimulation implements Client {
   }
 
   #start(): ApiServer {
-    const storage = new EmbeddedStorage(this.#store, () => Promise.resolve());
+    const storage = new EmbeddedStorage(this.store, () => Promise.resolve());
     const later = (work: () => void): void => void this.#later.push(work);
     const edge = {
       nowMs: () => this.timers.nowMs(),
@@ -78,7 +84,7 @@ export class ClusterSimulation implements Client {
   #tick(): void {
     this.timers.after(TICK_MS, () => {
       this.#server.tick(this.timers.nowMs());
-      this.#store.tick(this.timers.nowMs());
+      this.store.tick(this.timers.nowMs());
       this.#tick();
     });
   }
@@ -94,6 +100,7 @@ export class ClusterSimulation implements Client {
     body?: JsonObject | string,
     contentType: string = CONTENT.json,
   ): Promise<ClientResponse> {
+    this.asked(method, path);
     const exchange = this.#exchange({
       method,
       path,
@@ -121,6 +128,7 @@ export class ClusterSimulation implements Client {
       return new Promise((resolve) => this.#later.push(() => resolve(REFUSALS[fault])));
     }
     const exchange = this.#exchange(request);
+    if (fault === 'lost') this.lost(request);
     return new Promise((resolve) => {
       const finish = (): void =>
         resolve(fault === 'lost' ? REFUSALS.unreachable : answerOf(exchange));
@@ -162,7 +170,8 @@ export class ClusterSimulation implements Client {
   }
 
   #turn(): boolean {
-    this.#store.flush();
+    this.store.flush();
+    this.stored();
     let hasMoved = this.#later.length > 0;
     for (let turns = this.#later.length; turns > 0; turns--) this.#later.shift()?.();
     for (const line of [...this.#lines]) {

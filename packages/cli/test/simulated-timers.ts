@@ -12,6 +12,7 @@ interface Timer {
 export class SimulatedTimers implements Timers {
   #nowMs: number;
   #order = 0;
+  #jumpedMs = 0;
   readonly #heap: Timer[] = [];
 
   constructor(startMs: number) {
@@ -36,8 +37,14 @@ export class SimulatedTimers implements Timers {
     };
   }
 
+  /** The time in which somebody ran. */
+  awakeMs(): number {
+    return this.#nowMs - this.#jumpedMs;
+  }
+
   /** Nobody runs meanwhile: what is due fires late. */
   jump(byMs: number): void {
+    this.#jumpedMs += byMs;
     this.#nowMs += byMs;
   }
 
