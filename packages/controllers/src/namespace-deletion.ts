@@ -3,9 +3,9 @@
  *
  * Pods go first, and the rest only when none is left: what pods lean on (secrets, network policies)
  * must not vanish under those that still run. Whether pods are left is unknown where they cannot be
- * looked at: then the rest waits too, where upstream's controller goes on. Each round deletes what is left of every namespaced
- * resource, writes down in the namespace's conditions what holds it up, and comes again until
- * nothing is left.
+ * looked at: then the rest waits too, where upstream's controller goes on. Each round deletes what
+ * is left of every namespaced resource, writes down in the namespace's conditions what holds it up,
+ * and comes again until nothing is left.
  */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
