@@ -19,7 +19,10 @@ type Library = Parameters<typeof tableOf>[0][number];
 /** Functions of all expressions. */
 export function kwokLibrary(clock: ExpressionClock): Library {
   const seconds = (value: CelValue): CelValue =>
-    value instanceof Timestamp ? Number(value.nanos) / 1e9 : new CelError('UnixSecond: no time');
+    value instanceof Timestamp
+      ? // as UnixNano, which overflows where there is no time
+        Number(BigInt.asIntN(64, value.nanos)) / 1e9
+      : new CelError('UnixSecond: no time');
   return {
     'now: Now(): timestamp': () => new Timestamp(BigInt(Math.trunc(clock.nowMs())) * 1_000_000n),
     'rand: Rand(): double': () => clock.random(),
