@@ -106,3 +106,17 @@ test('a string that is almost a number of a hundred kilobytes is printed in time
   const { user } = process.cpuUsage(before);
   assert(user < 1_500_000, `${user / 1000} ms`);
 });
+
+test('what is printed of a large value costs no more for each of its parts', () => {
+  const costMs = (parts: number): number => {
+    const items = Array.from({ length: parts }, (_, index) => ({ name: `item-${index}`, index }));
+    const used = process.cpuUsage();
+    const text = yamlText({ items });
+    const { user, system } = process.cpuUsage(used);
+    assert.equal(text.split('\n').length, 2 * parts + 2);
+    return (user + system) / 1000;
+  };
+  costMs(2000);
+  const few = Math.max(1, costMs(2000));
+  assert.ok(costMs(40_000) < 100 * few, 'twenty times as much takes a hundred times as long');
+});

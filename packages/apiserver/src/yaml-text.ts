@@ -44,17 +44,19 @@ export function yamlText(value: JsonValue): string {
 
 class Printer {
   text = '';
+  /** Letters of the last line: to look for them in the text would join all of it each time. */
+  #column = 0;
 
   /** `isInline`: the value begins on a line that has something before it. */
   value(value: JsonValue, indent: number, isInline: boolean): void {
     if (Array.isArray(value) && value.length > 0) this.#list(value, indent, isInline);
     else if (isObject(value) && Object.keys(value).length > 0) this.#map(value, indent, isInline);
-    else this.#line(scalar(value, indent, this.#column()));
+    else this.#line(scalar(value, indent, this.#column));
   }
 
   #list(items: readonly JsonValue[], indent: number, isInline: boolean): void {
     for (const [index, item] of items.entries()) {
-      this.text += index === 0 && isInline ? '- ' : `${' '.repeat(indent)}- `;
+      this.#put(index === 0 && isInline ? '- ' : `${' '.repeat(indent)}- `);
       this.value(item, indent + 2, true);
     }
   }
@@ -62,35 +64,37 @@ class Printer {
   #map(object: JsonObject, indent: number, isInline: boolean): void {
     const names = Object.keys(object).sort(compareKeys);
     for (const [index, name] of names.entries()) {
-      if (index > 0 || !isInline) this.text += ' '.repeat(indent);
+      if (index > 0 || !isInline) this.#put(' '.repeat(indent));
       const key = styled(name, true, indent + 2, 0);
       if (key.length > SIMPLE_KEY_LENGTH_MAX || key.endsWith('\n')) {
         this.#line(`? ${key}`);
-        this.text += `${' '.repeat(indent)}:`;
-      } else this.text += `${key}:`;
+        this.#put(`${' '.repeat(indent)}:`);
+      } else this.#put(`${key}:`);
       this.#member(object[name] ?? null, indent);
     }
   }
 
   #member(value: JsonValue, indent: number): void {
     if (Array.isArray(value) && value.length > 0) {
-      this.text += '\n';
+      this.#put('\n');
       this.#list(value, indent, false);
     } else if (isObject(value) && Object.keys(value).length > 0) {
-      this.text += '\n';
+      this.#put('\n');
       this.#map(value, indent + 2, false);
     } else {
-      this.text += ' ';
-      this.#line(scalar(value, indent + 2, this.#column()));
+      this.#put(' ');
+      this.#line(scalar(value, indent + 2, this.#column));
     }
   }
 
-  #column(): number {
-    return this.text.length - this.text.lastIndexOf('\n') - 1;
+  #put(text: string): void {
+    const line = text.lastIndexOf('\n') + 1;
+    this.#column = line === 0 ? this.#column + text.length : text.length - line;
+    this.text += text;
   }
 
   #line(text: string): void {
-    this.text += text.endsWith('\n') ? text : `${text}\n`;
+    this.#put(text.endsWith('\n') ? text : `${text}\n`);
   }
 }
 
