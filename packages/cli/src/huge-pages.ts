@@ -34,12 +34,18 @@ const TUNABLES: ReadonlyMap<string | undefined, Tunables> = new Map<string, Tuna
  * stays in the processor's cache, where it would else grow and be resident. What the requests of a
  * turn leave behind fits into 16 MiB: with 32 the engine collects half as often, twice as long, and
  * 40 MiB more are resident.
+ *
+ * The best code of a function is made after 3,000 calls, beside the work. An API server calls the
+ * same few hundred for each request: made after 1,000, it is there when a burst of requests comes.
+ * A scheduler has much more code for a pod, all of it made in the same second, which then takes
+ * more than the slower code did: it waits for 30,000 calls. 10,000 pods on 5,000 nodes are placed
+ * a quarter faster for both, by two cores that are full.
  */
 export const ENGINE_FLAGS: ReadonlyMap<string | undefined, readonly string[]> = new Map([
-  ['apiserver', ['--max-semi-space-size=16']],
+  ['apiserver', ['--max-semi-space-size=16', '--invocation-count-for-turbofan=1000']],
   ['store', ['--max-semi-space-size=1']],
   ['controllers', ['--max-semi-space-size=8']],
-  ['scheduler', ['--max-semi-space-size=8']],
+  ['scheduler', ['--max-semi-space-size=8', '--invocation-count-for-turbofan=30000']],
   ['nodes', ['--max-semi-space-size=8']],
 ]);
 
