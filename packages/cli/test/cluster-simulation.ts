@@ -6,6 +6,7 @@ import { createApiServer } from '@megaplane/apiserver/assembly';
 import { EmbeddedStorage } from '@megaplane/apiserver/embedded-storage';
 import { ExchangeModel } from '@megaplane/apiserver/exchange-model.sim';
 import type { ApiServer } from '@megaplane/apiserver/server';
+import { madeUpStatus } from '@megaplane/client/answer';
 import { Random } from '@megaplane/base/random';
 import type {
   Client,
@@ -232,8 +233,11 @@ function answerOf(exchange: ExchangeModel): ClientResponse {
   if (exchange.status === 0) return REFUSALS.unreachable;
   const { bytes, status: code } = exchange;
   if (code < 300) return new ModelAnswer(code, bytes);
-  const object = JSON.parse(bytes.toString('utf8')) as status.Status;
-  return { ok: false, code, status: object };
+  const text = bytes.toString('utf8');
+  const isStatus = text.startsWith('{');
+  // paths that nobody serves are answered in plain text
+  const told = isStatus ? (JSON.parse(text) as status.Status) : madeUpStatus(code, text);
+  return { ok: false, code, status: told };
 }
 
 /** Read when somebody looks: most renewals are never looked at. */

@@ -4,14 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Client, ClientResponse, StreamHandle } from '@megaplane/client/client';
-import { madeUpStatus } from '@megaplane/client/answer';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { NodesOptions } from '@megaplane/nodes/simulator';
 import { readKwokFiles } from '@megaplane/nodes/stages/kwok-files';
 import { ClusterSimulation } from './cluster-simulation.ts';
 import { simulatedWorld } from './simulated-world.ts';
+import { StormyClient } from './stormy-client.ts';
 
 const TICK_MS = 400;
 const MINUTE_MS = 60_000;
@@ -24,79 +23,6 @@ const FOR_ONE_A_MINUTE_MAX = 30;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const PODS_PATH = '/api/v1/namespaces/default/pods';
 
-/** A server that answers with a code as long as there is one, and what was asked of it. */
-class Stormy implements Client {
-  code: number | null = null;
-  /** Watches and lists that begin so are let through. */
-  lets = 'nothing';
-  readonly retryAfterSeconds = 0;
-  readonly timers: ClusterSimulation['timers'];
-  readonly metrics = { requestsInFlight: 0, requestsQueued: 0 } as Client['metrics'];
-  readonly #cluster: ClusterSimulation;
-  readonly #minute: Map<string, number> = new Map();
-  #minuteMs = 0;
-  worst = '';
-  mostForOne = 0;
-
-  constructor(cluster: ClusterSimulation) {
-    this.#cluster = cluster;
-    this.timers = cluster.timers;
-  }
-
-  #count(method: string, path: string, body: string): void {
-    if (this.timers.nowMs() - this.#minuteMs >= MINUTE_MS) {
-      this.#minuteMs = this.timers.nowMs();
-      this.#minute.clear();
-    }
-    const name = /"name":"([^"]+)"/.exec(body)?.[1] ?? '';
-    const field = /fieldSelector=[^&]*/.exec(path)?.[0] ?? '';
-    const key = `${method} ${path.split('?')[0]} ${method === 'POST' ? name : field}`;
-    const count = (this.#minute.get(key) ?? 0) + 1;
-    this.#minute.set(key, count);
-    if (count <= this.mostForOne) return;
-    this.mostForOne = count;
-    this.worst = key;
-  }
-
-  send: Client['send'] = (method, path, contentType, body, done, tag = 0) => {
-    const { code } = this;
-    this.#count(method, path, String(body ?? ''));
-    if (code === null) return this.#cluster.send(method, path, contentType, body, done, tag);
-    this.timers.after(5, () => done(code, Buffer.from('{}'), 0, 2, tag));
-    return true;
-  };
-
-  request: Client['request'] = (request) => {
-    const { code } = this;
-    this.#count(request.method, request.path, '');
-    if (code === null) return this.#cluster.request(request);
-    const answer: ClientResponse = { ok: false, code, status: madeUpStatus(code, 'a storm') };
-    return new Promise((resolve) => this.timers.after(5, () => resolve(answer)));
-  };
-
-  stream: Client['stream'] = (path, sink) => {
-    const code = path.startsWith(this.lets) ? null : this.code;
-    this.#count('GET', path, '');
-    if (code === null) return this.#cluster.stream(path, sink);
-    const cancel = this.timers.after(5, () => {
-      if (code === 0) return sink.onEnd('connection refused');
-      sink.onHead(code, code === 429 ? 1 : 0);
-      return sink.onEnd(null);
-    });
-    const handle: StreamHandle = { cancel, pause: () => {}, resume: () => {} };
-    return handle;
-  };
-
-  room(): number {
-    return this.#cluster.room();
-  }
-  random(): number {
-    return this.#cluster.random();
-  }
-  onRoom(): void {}
-  close(): void {}
-}
-
 async function objects(cluster: ClusterSimulation, path: string): Promise<readonly JsonValue[]> {
   const asked = cluster.ask('GET', path);
   await cluster.settle();
@@ -107,7 +33,7 @@ async function objects(cluster: ClusterSimulation, path: string): Promise<readon
 
 async function outlives(code: number, more: Partial<NodesOptions>): Promise<void> {
   const cluster = new ClusterSimulation(7);
-  const client = new Stormy(cluster);
+  const client = new StormyClient(cluster);
   for (const name of ['default', 'kube-system', 'kube-node-lease']) {
     void cluster.ask('POST', '/api/v1/namespaces', { metadata: { name } });
   }
@@ -118,10 +44,10 @@ async function outlives(code: number, more: Partial<NodesOptions>): Promise<void
   await cluster.advance(1000);
   const world = simulatedWorld(cluster, client, { create: NODES, ...more });
   const storm = async (durationMs: number): Promise<void> => {
-    client.code = code;
+    client.weather = code;
     cluster.cut();
     await pass(durationMs);
-    client.code = null;
+    client.clear();
     await pass(CALM_MS);
   };
   const pass = async (durationMs: number): Promise<void> => {
@@ -132,7 +58,7 @@ async function outlives(code: number, more: Partial<NodesOptions>): Promise<void
   };
   // the nodes are known, and their leases cannot be read
   client.lets = '/api/v1/nodes';
-  client.code = code;
+  client.weather = code;
   void world.start();
   // stages ask for two minutes what kinds there are
   await storm(more.files === undefined ? STORM_MS : MINUTE_MS);

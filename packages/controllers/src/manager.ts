@@ -78,6 +78,8 @@ export class Manager {
   /** Those that work on whatever kinds there are. */
   readonly #followers: ResourceFollower[] = [];
   #hearsDefinitions = false;
+  /** Discoveries that failed one after the other once the parts were at work. */
+  #failedInRow = 0;
   #cancelRefresh: () => void = () => {};
   #refreshMs = Infinity;
   #discoveries = 0;
@@ -221,7 +223,9 @@ export class Manager {
     for (const one of this.#followers) one.setResources(resources, failed.length === 0);
     this.#hearDefinitions(resources);
     this.#startInformers();
-    return this.#refreshAfter(failed.length > 0 ? DISCOVERY_AGAIN_MS : DISCOVERY_MS);
+    this.#failedInRow = failed.length > 0 ? this.#failedInRow + 1 : 0;
+    const againMs = DISCOVERY_AGAIN_MS * 2 ** (this.#failedInRow - 1);
+    return this.#refreshAfter(failed.length > 0 ? Math.min(DISCOVERY_MS, againMs) : DISCOVERY_MS);
   }
 
   /** An earlier appointment stands: changes that never end do not put it off. */
