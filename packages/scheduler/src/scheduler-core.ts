@@ -2,6 +2,7 @@
  * The scheduler as a machine: it is told what the API server says and what time it is, and answers
  * with pods to bind and failures to report. It opens no connection and owns no clock.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Random } from '@megaplane/base/random';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { activeProfiles, type ProfileOptions } from './active-profiles.ts';
@@ -499,7 +500,9 @@ export class SchedulerCore {
     event: string,
     nowMs: number,
   ): void {
-    this.#retry(this.gatekeeper.claimants.on(key), event, nowMs);
+    // A finalizer makes no difference to those who name it.
+    const isNews = before === undefined || !isDeepStrictEqual(before.status, after.status);
+    if (isNews) this.#retry(this.gatekeeper.claimants.on(key), event, nowMs);
     const isFreed =
       before?.status?.allocation !== undefined && after.status?.allocation === undefined;
     const change = { event: 'object', kind: 'ResourceClaim', before, after } as const;

@@ -13,6 +13,7 @@ import { matchesTerms, parseNodeSelector, type Term } from './node-selector.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { Snapshot } from './snapshot.ts';
+import { isBuiltIn } from './volume-migration.ts';
 
 export interface ClaimObject extends KubeObject {
   readonly spec?: {
@@ -63,6 +64,12 @@ const BOUND_ANNOTATION = 'pv.kubernetes.io/bind-completed';
 export function claimNameOf(pod: PodInfo, volume: Volume): string {
   if (volume.persistentVolumeClaim !== undefined) return volume.persistentVolumeClaim.claimName;
   return volume.ephemeral === undefined ? '' : `${pod.pod.metadata.name}-${volume.name}`;
+}
+
+/** Whether nodes take no more than so many of such volumes. */
+export function isCounted(volume: Volume): boolean {
+  const isClaim = volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
+  return isClaim || isBuiltIn(volume);
 }
 
 export function volumesOf({ pod }: { readonly pod: PodObject }): readonly Volume[] {

@@ -264,3 +264,37 @@ test('a pod that terms on namespaces keep back is tried when the labels of one c
   space({ team: 'a' });
   assert.deepEqual(watch.tried(), ['p -> n']);
 });
+
+test('a pod that shuns two labels is tried when a pod loses the one that is about more nodes', () => {
+  const watch = new Watch();
+  for (const name of ['n1', 'n2']) watch.node(name, { [ZONE]: 'z' });
+  watch.pod('other', 'x', { nodeName: 'n1' }, { labels: { app: 'x', tier: 'y' } });
+  const terms = [
+    { topologyKey: HOST, labelSelector: { matchLabels: { app: 'x' } } },
+    { topologyKey: ZONE, labelSelector: { matchLabels: { tier: 'y' } } },
+  ];
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: terms };
+  watch.pod('p', 'a', { affinity: { podAntiAffinity } });
+  assert.deepEqual(watch.tried(), ['p']);
+  watch.pod('other', 'x', { nodeName: 'n1' });
+  assert.deepEqual(watch.tried(), ['p -> n2']);
+});
+
+test('a pod is tried for the status of its claim for devices, and not for a finalizer of it', () => {
+  const watch = new Watch();
+  watch.node('n');
+  const requests = [{ name: 'r', exactly: { deviceClassName: 'gpu' } }];
+  const spec = { devices: { requests } };
+  const metadata = { name: 'k', namespace: 'default', uid: 'u' };
+  const gpu = { metadata: { name: 'gpu' }, spec: {} };
+  watch.object('DeviceClass', gpu);
+  watch.object('ResourceClaim', { metadata, spec });
+  watch.pod('p', 'a', { resourceClaims: [{ name: 'c', resourceClaimName: 'k' }] });
+  assert.deepEqual(watch.tried(), ['p']);
+  const kept = { ...metadata, finalizers: ['resource.kubernetes.io/delete-protection'] };
+  watch.object('ResourceClaim', { metadata: kept, spec });
+  assert.deepEqual(watch.tried(), []);
+  const reservedFor = [{ resource: 'pods', name: 'other', uid: 'o' }];
+  watch.object('ResourceClaim', { metadata: kept, spec, status: { reservedFor } });
+  assert.deepEqual(watch.tried(), ['p']);
+});

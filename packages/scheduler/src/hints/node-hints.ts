@@ -52,7 +52,12 @@ function wouldFit(pod: PodInfo, node: NodeInfo, context: HintContext): boolean {
   return !isShort;
 }
 
+function hasOtherSize(before: NodeInfo, after: NodeInfo): boolean {
+  return !isDeepStrictEqual(before.node.status?.allocatable, after.node.status?.allocatable);
+}
+
 function hasMore(pod: PodInfo, before: NodeInfo, after: NodeInfo, context: HintContext): boolean {
+  if (!hasOtherSize(before, after)) return false;
   const backed = backedResources(pod, context);
   if (backed.keys().some((name) => isDelegated(name, after, backed))) return true;
   for (const [, wanted, had, has] of sharesOf(pod, before, after)) {
@@ -106,7 +111,6 @@ export const NODE_HINTS: Readonly<Record<string, Hints>> = {
   DynamicResources: {
     nodeAdded: ALWAYS,
     nodeChanged: (_pod, before, after) =>
-      hasOtherLabels(before, after) ||
-      !isDeepStrictEqual(before.node.status?.allocatable, after.node.status?.allocatable),
+      hasOtherLabels(before, after) || hasOtherSize(before, after),
   },
 };

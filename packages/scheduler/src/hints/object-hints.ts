@@ -1,6 +1,6 @@
 /** Volumes, devices and what describes them, by the plugin that rejected a pod. */
 import { isDeepStrictEqual } from 'node:util';
-import type { DeviceClassObject } from '../devices/device-objects.ts';
+import type { DeviceClassObject, ResourceClaimObject } from '../devices/device-objects.ts';
 import { resourcesBehind } from '../devices/extended-resources.ts';
 import type { KubeObject } from '../objects.ts';
 import { namespaceOf } from '../objects.ts';
@@ -8,7 +8,7 @@ import type { PodInfo } from '../pod-info.ts';
 import type { CapacityObject, CsiDriverObject } from '../plugins/volume-binding.ts';
 import { limitsOf, type CsiNodeObject } from '../plugins/node-volume-limits.ts';
 import { topologyLabelsOf } from '../plugins/volume-zone.ts';
-import { bytesOf, claimNameOf, volumesOf, type StorageClassObject } from '../volumes.ts';
+import { bytesOf, claimNameOf, isCounted, volumesOf, type StorageClassObject } from '../volumes.ts';
 import type { Hints, ObjectChange } from './hints.ts';
 
 type Change<T extends KubeObject> = ObjectChange & {
@@ -52,7 +52,8 @@ function isNewDelayedClass(pod: PodInfo, change: Change<StorageClassObject>): bo
 function isMigratedOtherwise(_pod: PodInfo, { before, after }: ObjectChange): boolean {
   const of = (node: KubeObject | undefined): string | undefined =>
     node?.metadata.annotations?.[MIGRATED_PLUGINS];
-  return before === undefined || of(before) !== of(after);
+  if (before === undefined || after === undefined) return after !== undefined;
+  return (of(before) ?? '') !== (of(after) ?? '');
 }
 
 /** A limit has risen, or is gone. */
@@ -83,7 +84,8 @@ function isElsewhere(_pod: PodInfo, { before, after }: ObjectChange): boolean {
   return !isDeepStrictEqual(of(before), of(after));
 }
 
-const isDetached: KindHint = (pod, { after }) => after === undefined && volumesOf(pod).length > 0;
+const isDetached: KindHint = (pod, { after }) =>
+  after === undefined && volumesOf(pod).some(isCounted);
 
 /** One answer for each kind; of other kinds the plugin does not want to hear. */
 function byKind(kinds: Readonly<Record<string, KindHint>>): NonNullable<Hints['object']> {
@@ -142,9 +144,14 @@ function standsForMore(pod: PodInfo, { before, after }: Change<DeviceClassObject
   return has.some((name) => !had.includes(name) && (pod.requests.scalars.get(name) ?? 0) > 0);
 }
 
+/** Devices are there again for everybody; the pods that name the claim hear of it anyhow. */
+function isFreed(_pod: PodInfo, { before, after }: Change<ResourceClaimObject>): boolean {
+  return before?.status?.allocation !== undefined && after?.status?.allocation === undefined;
+}
+
 export const DEVICE_HINTS: Readonly<Record<string, Hints>> = {
   NodeResourcesFit: { object: byKind({ DeviceClass: standsForMore }) },
   DynamicResources: {
-    object: byKind({ ResourceClaim: ALWAYS, DeviceClass: isThere, ResourceSlice: ALWAYS }),
+    object: byKind({ ResourceClaim: isFreed, DeviceClass: isThere, ResourceSlice: ALWAYS }),
   },
 };

@@ -5,6 +5,7 @@ import type { NodeInfo } from '../node-info.ts';
 import type { Labels } from '../objects.ts';
 import { selects, type HostPort, type PodInfo, type PodTerm } from '../pod-info.ts';
 import { ownRules, type SpreadRule } from '../spread-rules.ts';
+import { isCounted, volumesOf } from '../volumes.ts';
 import { sharesDisk, usedClaims } from '../plugins/volume-restrictions.ts';
 import type { HintContext, Hints } from './hints.ts';
 
@@ -72,7 +73,7 @@ export const POD_HINTS: Readonly<Record<string, Hints>> = {
       return usedClaims(pod).some((name) => claims.has(name)) || sharesDisk(pod, other);
     },
   },
-  NodeVolumeLimits: { podRemoved: (_pod, { pod }) => (pod.spec.volumes ?? []).length > 0 },
+  NodeVolumeLimits: { podRemoved: (_pod, other) => volumesOf(other).some(isCounted) },
   PodTopologySpread: {
     nodeAdded: isDomainFor,
     nodeRemoved: isDomainFor,
@@ -98,7 +99,9 @@ export const POD_HINTS: Readonly<Record<string, Hints>> = {
       ),
   },
   InterPodAffinity: {
-    nodeAdded: ALWAYS,
+    // Who wants nobody near may go there unless it is terms of others that keep it off.
+    nodeAdded: ({ requiredAffinity: wanted }, { labels }) =>
+      wanted.length === 0 || wanted.some(({ topologyKey }) => labels[topologyKey] !== undefined),
     // Terms of others may be about any label.
     nodeChanged: (_pod, before, after) => !isDeepStrictEqual(before.labels, after.labels),
     podAdded: isWanted,
@@ -106,7 +109,10 @@ export const POD_HINTS: Readonly<Record<string, Hints>> = {
       isShunned(pod, other, context) || isShunned(other, pod, context),
     podChanged(pod, before, after, context) {
       if (!isWanted(pod, before, context) && isWanted(pod, after, context)) return true;
-      return isShunned(pod, before, context) && !isShunned(pod, after, context);
+      // Another term may be about the same pod, but about fewer nodes.
+      return pod.requiredAntiAffinity.some(
+        (term) => matches(term, before, context) && !matches(term, after, context),
+      );
     },
   },
 };
