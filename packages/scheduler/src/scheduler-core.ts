@@ -503,10 +503,7 @@ export class SchedulerCore {
     // A finalizer makes no difference to those who name it.
     const isNews = before === undefined || !isDeepStrictEqual(before.status, after.status);
     if (isNews) this.#retry(this.gatekeeper.claimants.on(key), event, nowMs);
-    const isFreed =
-      before?.status?.allocation !== undefined && after.status?.allocation === undefined;
-    const change = { event: 'object', kind: 'ResourceClaim', before, after } as const;
-    if (isFreed) this.bell.ring(change, event, nowMs);
+    this.bell.ring({ event: 'object', kind: 'ResourceClaim', before, after }, event, nowMs);
   }
 
   /** Pods that wait for company, and those that had too little of it, may be tried. */

@@ -265,7 +265,7 @@ test('a pod that terms on namespaces keep back is tried when the labels of one c
   assert.deepEqual(watch.tried(), ['p -> n']);
 });
 
-test('a pod that shuns two labels is tried when a pod loses the one that is about more nodes', () => {
+test('a pod that shuns two labels is tried when a pod loses the one about more nodes', () => {
   const watch = new Watch();
   for (const name of ['n1', 'n2']) watch.node(name, { [ZONE]: 'z' });
   watch.pod('other', 'x', { nodeName: 'n1' }, { labels: { app: 'x', tier: 'y' } });
@@ -280,7 +280,7 @@ test('a pod that shuns two labels is tried when a pod loses the one that is abou
   assert.deepEqual(watch.tried(), ['p -> n2']);
 });
 
-test('a pod is tried for the status of its claim for devices, and not for a finalizer of it', () => {
+test('a pod is tried for the status of its claim for devices, not for a finalizer', () => {
   const watch = new Watch();
   watch.node('n');
   const requests = [{ name: 'r', exactly: { deviceClassName: 'gpu' } }];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Cluster } from '../cluster.ts';
 import { NodeInfo } from '../node-info.ts';
-import type { KubeObject, NodeObject, PodObject } from '../objects.ts';
+import type { KubeObject, PodObject } from '../objects.ts';
 import { PodInfo } from '../pod-info.ts';
 import { mayHelp, type ClusterChange } from './hints.ts';
 
@@ -92,7 +92,7 @@ function couldReject(plugin: string, { pod, ports, requests }: PodInfo): boolean
 
 function changeOf({ kind, before, after }: Recorded): ClusterChange {
   if (kind === 'Node') {
-    const nodeOf = (object: KubeObject): NodeInfo => new NodeInfo(object as NodeObject, new Map());
+    const nodeOf = (object: KubeObject): NodeInfo => new NodeInfo(object, new Map());
     if (before !== undefined && after !== undefined) {
       return { event: 'nodeChanged', before: nodeOf(before), after: nodeOf(after) };
     }
@@ -113,7 +113,7 @@ function clusterOf({ kind, after, hasClass }: Recorded): Cluster {
   cluster.apply({ kind: 'Namespace', metadata: { name: 'b', labels: {} } });
   const spec = { extendedResourceName: 'ext.dra/gpu' };
   const gpu = { kind: 'DeviceClass', metadata: { name: 'gpu' }, spec };
-  if (hasClass === true) cluster.apply(gpu as KubeObject);
+  if (hasClass === true) cluster.apply(gpu);
   if (after !== undefined && kind !== 'Pod') cluster.apply({ ...after, kind });
   cluster.refresh();
   return cluster;
