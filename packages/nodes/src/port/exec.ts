@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { ExecItem } from './pod-rules.ts';
 import { reasonOf } from './log-reader.ts';
+import { keepGroup, killGroup } from './process-groups.ts';
 import type { RemoteStreams, WantedStreams } from './remote-streams.ts';
 
 /** Before the command begins its terminal may get a size; it does not wait longer. */
@@ -63,13 +64,16 @@ function start(
   extra: 'pipe' | 'ignore',
 ): ChildProcess {
   const [program = '', ...args] = command;
-  return spawn(program, args, {
+  const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'pipe', extra],
+    detached: true,
     env: { ...process.env, ...environment },
     ...(workDir === '' ? {} : { cwd: workDir }),
     ...(user === null ? {} : { uid: user }),
     ...(group === null ? {} : { gid: group }),
   });
+  keepGroup(child);
+  return child;
 }
 
 function join(
@@ -106,7 +110,7 @@ function join(
   if (!wanted.stdin) stdin.end();
   streams.onClose = () => {
     isOver = true;
-    child.kill('SIGKILL');
+    killGroup(child);
   };
   child.on('error', (error: NodeJS.ErrnoException) => {
     const name = command[0] ?? '';

@@ -10,6 +10,7 @@ import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { reasonOf } from './log-reader.ts';
 import type { ForwardItem, HttpRoute } from './pod-rules.ts';
+import { keepGroup, killGroup } from './process-groups.ts';
 import { acceptSpdy, negotiated, refuseUpgrade } from './remote-streams.ts';
 import { SpdySession, type SpdyStream } from './spdy-session.ts';
 
@@ -105,7 +106,8 @@ function dial(
 
 function runCommand(command: readonly string[], near: Duplex, fail: (why: string) => void): void {
   const [program = '', ...args] = command;
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  keepGroup(child);
   child.on('error', (error) => {
     fail(`cmd start: ${command.join(' ')}: fork/exec ${program}: ${reasonOf(error)}`);
     near.destroy();
@@ -122,7 +124,7 @@ function runCommand(command: readonly string[], near: Duplex, fail: (why: string
       fail(`cmd wait: ${command.join(' ')}: exit status ${code}\n${complaint}`);
     });
   });
-  near.on('close', () => child.kill());
+  near.on('close', () => killGroup(child));
   near.pipe(child.stdin);
   child.stdout.pipe(near, { end: false });
 }
