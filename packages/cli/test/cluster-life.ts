@@ -5,9 +5,11 @@
  */
 import assert from 'node:assert/strict';
 import { Random } from '@megaplane/base/random';
+import { stringAt } from '@megaplane/machinery/json';
 import type { ClientRequest } from '@megaplane/client/client';
 import { Manager } from '@megaplane/controllers/manager';
 import { chosenControllers, type ControllersOptions } from '@megaplane/controllers/options';
+import { assertSettled } from './audit/settled-laws.ts';
 import { assertAtRest, assertAtStep, summaryOf } from './cluster-invariants.ts';
 import { Auditor } from './audit/auditor.ts';
 import { ClusterSimulation, type Fault } from './cluster-simulation.ts';
@@ -146,7 +148,10 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
   const meter = new Meter();
   const auditor = new Auditor(cluster.store, cluster.timers, isQuiet, 5 * renewMs);
   cluster.stored = () => auditor.look();
-  cluster.asked = (method, path) => void (method === 'DELETE' && auditor.removed(path));
+  cluster.asked = (method, path, body) => {
+    if (method !== 'DELETE') return;
+    auditor.removed(path, typeof body === 'object' ? stringAt(body, 'propagationPolicy') : '');
+  };
   cluster.lost = ({ method }) => void (method === 'POST' && auditor.creationLost());
   cluster.heard = (request) => meter.count(request, cluster.timers.nowMs());
   const fleet = new SimulatedFleet(cluster, new Random(seed).fork('fleet'), renewMs);
@@ -165,6 +170,7 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
     if (!isQuiet) troubles.step();
     await during(users.act());
     await cluster.advance(plan.deedMs);
+    if (isQuiet) assertSettled(auditor);
     if (isQuiet && i % plan.checkedDeeds === 0) await assertAtStep(cluster, fleet);
     plan.lived?.(i);
   }
@@ -173,6 +179,7 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
   await cluster.advance(plan.restMs / 2);
   await during(users.finish());
   await cluster.advance(plan.restMs / 2);
+  assertSettled(auditor);
   await assertAtRest(cluster, fleet);
   const before = meter.most;
   const summary = await summaryOf(cluster);

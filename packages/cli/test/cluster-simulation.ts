@@ -49,7 +49,7 @@ export class ClusterSimulation implements Client {
   /** Told of each request that was made and whose answer is lost. */
   lost: (request: ClientRequest) => void = () => {};
   /** Told of each request of users and kubelets. */
-  asked: (method: Method, path: string) => void = () => {};
+  asked: (method: Method, path: string, body?: JsonObject | string) => void = () => {};
   readonly store: Store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
   readonly #random: Random;
   readonly #later: (() => void)[] = [];
@@ -101,7 +101,7 @@ export class ClusterSimulation implements Client {
     body?: JsonObject | string,
     contentType: string = CONTENT.json,
   ): Promise<ClientResponse> {
-    this.asked(method, path);
+    this.asked(method, path, body);
     const exchange = this.#exchange({
       method,
       path,

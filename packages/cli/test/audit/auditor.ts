@@ -18,6 +18,8 @@ const QUIET_SLACK_MS = 3_000;
 /** Where watches are cut, answers lost and requests refused for minutes. */
 const ROUGH_SLACK_MS = 60_000;
 
+const REMOVED = /\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
+
 /** What laws look at. */
 export interface Audit {
   readonly record: ClusterRecord;
@@ -30,8 +32,8 @@ export interface Audit {
   /** Creations that were made and whose answer was lost, of late: who asked may ask again. */
   readonly lostCreations: number;
   readonly graceMs: number;
-  /** Whether a user wants it gone. */
-  isRemoved(sight: Sight): boolean;
+  /** How a user wanted it gone the last time, if one did. */
+  policyOf(sight: Sight): string | undefined;
   check(isSo: boolean, what: () => string): void;
 }
 
@@ -43,7 +45,7 @@ export class Auditor implements Audit {
   readonly #clock: AuditClock;
   readonly #nodes: NodeLaws = new NodeLaws();
   #lostMs: number[] = [];
-  readonly #removed: Set<string> = new Set();
+  readonly #removed: Map<string, string> = new Map();
   changes = 0;
 
   constructor(store: Store, clock: AuditClock, isQuiet: boolean, graceMs: number) {
@@ -78,16 +80,14 @@ export class Auditor implements Audit {
     this.#lostMs.push(this.nowMs);
   }
 
-  /** A user removes what is there by that path. */
-  removed(path: string): void {
-    this.#removed.add(path);
+  /** A user removes what is there by that path; '' for the policy: as the kind has it. */
+  removed(path: string, policy: string): void {
+    const [, namespace = '', resource = '', name = ''] = REMOVED.exec(path) ?? [];
+    this.#removed.set(`${namespace}/${resource}/${name}`, policy);
   }
 
-  isRemoved({ namespace, name, kind }: Sight): boolean {
-    const resource = `${kind.toLowerCase()}s`;
-    const end = `/namespaces/${namespace}/${resource}/${name}`;
-    for (const path of this.#removed) if (path.endsWith(end)) return true;
-    return false;
+  policyOf({ namespace, name, kind }: Sight): string | undefined {
+    return this.#removed.get(`${namespace}/${kind.toLowerCase()}s/${name}`);
   }
 
   /** Controllers began anew: what they had counted they count from the start. */
@@ -131,13 +131,13 @@ export class Auditor implements Audit {
   }
 }
 
+export function allPods({ record }: Audit, owner: string): Sight[] {
+  return [...record.ownedBy(owner)].filter(
+    ({ kind, controller }) => kind === 'Pod' && controller === owner,
+  );
+}
+
 /** Pods of an owner that are neither on their way out nor at their end. */
-export function activePods({ record }: Audit, owner: string): Sight[] {
-  const pods: Sight[] = [];
-  for (const one of record.ownedBy(owner)) {
-    if (one.kind === 'Pod' && !one.isGoing && !one.hasEnded && one.controller === owner) {
-      pods.push(one);
-    }
-  }
-  return pods;
+export function activePods(audit: Audit, owner: string): Sight[] {
+  return allPods(audit, owner).filter(({ isGoing, hasEnded }) => !isGoing && !hasEnded);
 }

@@ -9,6 +9,7 @@ import type { Sight } from './cluster-record.ts';
 const TOLERATED_MS = 300_000;
 /** Times of objects are whole seconds. */
 const SECOND_MS = 1_000;
+const ENDS: readonly string[] = ['Complete', 'Failed', 'SuccessCriteriaMet', 'FailureTarget'];
 const TRACKING = 'batch.kubernetes.io/job-tracking';
 
 /** A pod is made: its owner is there and wants one more. */
@@ -91,9 +92,7 @@ function daemonArrives(audit: Audit, owner: Sight, pod: Sight): void {
 }
 
 function workArrives(audit: Audit, job: Sight, pod: Sight, active: number): void {
-  const isOver = ['Complete', 'Failed', 'SuccessCriteriaMet', 'FailureTarget'].some((one) =>
-    job.is(one),
-  );
+  const isOver = ENDS.some((one) => job.is(one));
   const parallelism = numberAt(job.object, 'spec', 'parallelism');
   audit.check(!isOver, () => `${pod.title} is made for ${job.title}, which has ended`);
   audit.check(
@@ -140,9 +139,7 @@ function isWanted(audit: Audit, owner: Sight, pod: Sight): boolean {
       );
     case 'Job':
       return (
-        !['Complete', 'Failed', 'SuccessCriteriaMet', 'FailureTarget'].some((one) =>
-          owner.is(one),
-        ) && count <= numberAt(owner.object, 'spec', 'parallelism')
+        !ENDS.some((one) => owner.is(one)) && count <= numberAt(owner.object, 'spec', 'parallelism')
       );
     default:
       return false;
@@ -215,7 +212,8 @@ export function podChanges(audit: Audit, pod: Sight, before: JsonObject): void {
 function released(audit: Audit, pod: Sight): void {
   const job = audit.record.withUid(pod.controller);
   if (job === undefined || job.isGoing || !pod.hasEnded) return;
-  const isOver = job.is('Complete') || job.is('Failed');
+  // Pods of a Job whose end is decided are let go as they are.
+  const isOver = ENDS.some((one) => job.is(one));
   const index = Number(annotation(pod, 'batch.kubernetes.io/job-completion-index') || -1);
   const done = pod.phase === 'Succeeded' ? stringAt(job.object, 'status', 'completedIndexes') : '';
   audit.check(

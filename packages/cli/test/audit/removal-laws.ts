@@ -27,6 +27,8 @@ function gone(audit: Audit, sight: Sight, before: JsonObject): void {
     audit.check(left.length === 0, () => `${sight.title} is gone before ${left.join(', ')}`);
   }
   if (!listAt(before, 'metadata', 'finalizers').includes('foregroundDeletion')) return;
+  // Who does not want to wait any more asks again.
+  if (audit.policyOf(sight) === 'Background') return;
   for (const dependent of record.ownedBy(sight.uid)) {
     const owners = listAt(dependent.object, 'metadata', 'ownerReferences') as JsonObject[];
     const isBlocking = owners.some(
@@ -52,7 +54,7 @@ function leaves(audit: Audit, sight: Sight): void {
   if (sight.kind === 'ControllerRevision' || sight.kind === 'EndpointSlice') return;
   const living = owners.map((uid) => record.withUid(uid)).filter((one) => one?.isGoing === false);
   audit.check(
-    living.length === 0 || audit.isRemoved(sight),
+    living.length === 0 || audit.policyOf(sight) !== undefined,
     () => `${sight.title} is collected, and ${living[0]?.title} lives`,
   );
 }
