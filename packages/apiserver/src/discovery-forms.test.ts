@@ -3,7 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeProtobuf } from '@megaplane/machinery/protobuf';
 import { DEFINITIONS, startRig } from './custom/definitions.sim.ts';
-import { aggregatedEncoding, AGGREGATED_PARAMETERS, inEncoding } from './discovery-forms.ts';
+import {
+  aggregatedEncoding,
+  AGGREGATED_PARAMETERS,
+  keptForm,
+  makeForm,
+} from './discovery-forms.ts';
 import { parseAccept } from './negotiation.ts';
 import { parseYaml } from './yaml-body.ts';
 
@@ -44,10 +49,17 @@ test('all encodings of the aggregated document say the same, with one tag', () =
       fields[fields.indexOf('etag') + 1];
     assert.equal(tag({ headers }), tag(plain));
   }
-  const contentType = `application/json${AGGREGATED_PARAMETERS}`;
-  const document = { contentType, bytes: Buffer.from(plain.text), etag: '""' };
-  assert.deepEqual(parseYaml(inEncoding(document, 'yaml').bytes.toString()), { value: object });
-  const { bytes } = inEncoding(document, 'protobuf');
+  const { items } = object as { items: unknown[] };
+  const groups = items.map((item) => JSON.stringify(item));
+  const document = { contentType: '', bytes: Buffer.from(plain.text), etag: '""', groups };
+  const formOf = (encoding: 'yaml' | 'protobuf'): Buffer => {
+    let turns = 0;
+    for (const steps = makeForm(document, encoding); steps.next().done !== true;) turns++;
+    assert.equal(turns, groups.length, 'a group in each step');
+    return keptForm(document, encoding)?.bytes ?? Buffer.of();
+  };
+  assert.deepEqual(parseYaml(formOf('yaml').toString()), { value: object });
+  const bytes = formOf('protobuf');
   const decoded = decodeProtobuf(bytes, 0, bytes.length);
   assert.deepEqual(decoded.ok && decoded.object, object);
 });

@@ -1,6 +1,6 @@
 /** Aggregated discovery as clients ask for it: who asks for it, and in which encoding. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { encodeProtobuf } from '@megaplane/machinery/protobuf';
+import { encodeItem, encodeList } from '@megaplane/machinery/protobuf';
 import type { Document } from './discovery.ts';
 import {
   contentType,
@@ -11,7 +11,11 @@ import {
 } from './negotiation.ts';
 import { yamlText } from './yaml-text.ts';
 
-type Encoding = Negotiated['encoding'];
+export type Encoding = Negotiated['encoding'];
+
+const VERSION = 'apidiscovery.k8s.io/v2';
+const KIND = 'APIGroupDiscoveryList';
+const GROUP_KIND = 'APIGroupDiscovery';
 
 /** What the aggregated document is, behind the type of its encoding. */
 export const AGGREGATED_PARAMETERS = ';g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
@@ -32,19 +36,42 @@ export function aggregatedEncoding(accept: string): Encoding | null {
 /** Documents in what they were asked for beside JSON: hardly ever, and then again. */
 const forms = new WeakMap<Document, Map<Encoding, Document>>();
 
-/** The document in an encoding; its entity tag is that of its JSON, as upstream's. */
-export function inEncoding(document: Document, encoding: Encoding): Document {
-  if (encoding === 'json') return document;
+/** An aggregated document in an encoding, where it was made before. */
+export function keptForm(document: Document, encoding: Encoding): Document | undefined {
+  return encoding === 'json' ? document : forms.get(document)?.get(encoding);
+}
+
+/**
+ * Makes the form of an aggregated document and keeps it, a group in each step; its entity tag is
+ * that of its JSON, as upstream's.
+ */
+export function* makeForm(document: Document, encoding: Encoding): Generator<void> {
+  const made = yield* encoding === 'yaml' ? yamlForm(document) : protobufForm(document);
+  const type = contentType({ ...PLAIN_JSON, encoding }, false) + AGGREGATED_PARAMETERS;
+  const form: Document = { contentType: type, bytes: made, etag: document.etag };
   let own = forms.get(document);
   if (own === undefined) forms.set(document, (own = new Map()));
-  let form = own.get(encoding);
-  if (form === undefined) {
-    const object = JSON.parse(document.bytes.toString('utf8')) as JsonObject;
-    const bytes = encoding === 'yaml' ? Buffer.from(yamlText(object)) : encodeProtobuf(object);
-    if (bytes === undefined) throw new Error('the tables have no APIGroupDiscoveryList');
-    const type = contentType({ ...PLAIN_JSON, encoding }, false) + AGGREGATED_PARAMETERS;
-    form = { contentType: type, bytes: Buffer.from(bytes), etag: document.etag };
-    own.set(encoding, form);
+  own.set(encoding, form);
+}
+
+function* yamlForm({ groups = [] }: Document): Generator<void, Buffer> {
+  const pieces = [Buffer.from(yamlText({ apiVersion: VERSION }))];
+  for (const [index, text] of groups.entries()) {
+    const items = yamlText({ items: [JSON.parse(text) as JsonObject] });
+    pieces.push(Buffer.from(index === 0 ? items : items.slice('items:\n'.length)));
+    yield;
   }
-  return form;
+  pieces.push(Buffer.from(yamlText({ kind: KIND, metadata: {} })));
+  return Buffer.concat(pieces);
+}
+
+function* protobufForm({ groups = [] }: Document): Generator<void, Buffer> {
+  const items: Buffer[] = [];
+  for (const text of groups) {
+    const item = encodeItem(VERSION, GROUP_KIND, JSON.parse(text) as JsonObject);
+    if (item === undefined) throw new Error(`the tables have no ${GROUP_KIND}`);
+    items.push(item);
+    yield;
+  }
+  return encodeList(VERSION, KIND, {}, items);
 }

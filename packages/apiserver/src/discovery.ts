@@ -22,6 +22,8 @@ export interface Document {
   readonly contentType: string;
   readonly bytes: Buffer;
   readonly etag: string;
+  /** Texts of the groups of an aggregated document. */
+  readonly groups?: readonly string[];
 }
 
 const AGGREGATED_TYPE: string = `application/json${AGGREGATED_PARAMETERS}`;
@@ -157,7 +159,7 @@ export class Discovery {
   /** The aggregated list of the core group (`/api`) or of all others (`/apis`). */
   aggregated(isCore: boolean): Document {
     if (isCore) {
-      const build = (): Document => documentOf(AGGREGATED_TYPE, aggregatedText(builtinTexts(true)));
+      const build = (): Document => aggregatedDocument(builtinTexts(true));
       return this.#keep('core', build) ?? build();
     }
     this.#kinds.catchUp();
@@ -193,7 +195,7 @@ export class Discovery {
       texts.push(text);
       hashes.push(hash);
     }
-    return documentOf(AGGREGATED_TYPE, aggregatedText(texts), hashes.join());
+    return aggregatedDocument(texts, hashes);
   }
 
   #group(name: string): KeptGroup {
@@ -354,8 +356,9 @@ const PLAIN_PATHS = [
   '/version',
 ] as const;
 
-function aggregatedText(texts: readonly string[]): string {
-  return `${AGGREGATED_OPEN}${texts.join()}]}\n`;
+function aggregatedDocument(groups: readonly string[], hashes?: readonly string[]): Document {
+  const text = `${AGGREGATED_OPEN}${groups.join()}]}\n`;
+  return { ...documentOf(AGGREGATED_TYPE, text, hashes?.join()), groups };
 }
 
 function plain(object: JsonObject): Document {

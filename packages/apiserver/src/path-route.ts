@@ -7,7 +7,7 @@ import { answerFlags } from './debugging/log-flag.ts';
 import { answerProfiling } from './debugging/profiling.ts';
 import { answerFlagz, answerStatusz } from './debugging/zpages.ts';
 import type { Document } from './discovery.ts';
-import { aggregatedEncoding, inEncoding } from './discovery-forms.ts';
+import { aggregatedEncoding, keptForm, makeForm, type Encoding } from './discovery-forms.ts';
 import {
   JSON_TYPE,
   negotiate,
@@ -146,7 +146,7 @@ function answerCore(parts: ServerParts, call: Call, version: string): void {
     const encoding = aggregatedEncoding(call.exchange.header('accept') ?? '');
     const { discovery } = parts;
     if (encoding === null) sendDocument(call, discovery.coreVersions());
-    else sendDocument(call, inEncoding(discovery.aggregated(true), encoding));
+    else sendAggregated(parts, call, discovery.aggregated(true), encoding);
     return;
   }
   const list = parts.discovery.resourceList('', version);
@@ -155,15 +155,16 @@ function answerCore(parts: ServerParts, call: Call, version: string): void {
 }
 
 function answerGroups(
-  { discovery }: ServerParts,
+  parts: ServerParts,
   call: Call,
   group: string,
   version: string | undefined,
 ): void {
+  const { discovery } = parts;
   if (group === '') {
     const encoding = aggregatedEncoding(call.exchange.header('accept') ?? '');
     if (encoding === null) sendDocument(call, discovery.groupList(), UNROUTED_OFFER);
-    else sendDocument(call, inEncoding(discovery.aggregated(false), encoding));
+    else sendAggregated(parts, call, discovery.aggregated(false), encoding);
     return;
   }
   const document =
@@ -172,6 +173,32 @@ function answerGroups(
   if (document !== null) sendDocument(call, document, offer);
   else if (isGroupServed(group)) call.fail(generic('NotFound'));
   else notFound(call);
+}
+
+/** Other encodings than JSON of many groups are made in several turns. */
+function sendAggregated(
+  { world: { edge } }: ServerParts,
+  call: Call,
+  document: Document,
+  encoding: Encoding,
+): void {
+  // who has the document is told so without a form of it
+  const isKnown = call.exchange.header('if-none-match') === document.etag;
+  const send = (): void => {
+    const form = isKnown ? document : keptForm(document, encoding);
+    if (form !== undefined && !call.exchange.closed) sendDocument(call, form);
+  };
+  if (isKnown || keptForm(document, encoding) !== undefined) {
+    send();
+    return;
+  }
+  const steps = makeForm(document, encoding);
+  if (edge.walk !== undefined) {
+    edge.walk(steps, () => call.keepBody(), send);
+    return;
+  }
+  while (steps.next().done !== true);
+  send();
 }
 
 function notFound(call: Call): void {
