@@ -72,11 +72,15 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a `megaplane` subcommand on a core, or on `0,1`, and waits for its ready line. */
+/**
+ * Starts a `megaplane` subcommand on a core, or on `0,1`, and waits for its ready line; `onLine` is
+ * told all lines.
+ */
 export async function startMegaplane(
   args: readonly string[],
   core: number | string,
   runtimeFlags: readonly string[] = [],
+  onLine: (line: string) => void = () => {},
 ): Promise<Server> {
   const entry = join(ROOT, 'packages/cli/src/main.ts');
   const startMs = performance.now();
@@ -87,6 +91,7 @@ export async function startMegaplane(
   const lines = createInterface({ input: child.stdout });
   const listens = await new Promise<string>((resolve, reject) => {
     lines.on('line', (line) => {
+      onLine(line);
       const match = /^ready in \d+ ms: (.*)$/.exec(line);
       if (match !== null) resolve(match[1] ?? '');
     });

@@ -32,14 +32,9 @@ const ADMISSION = 'ServiceAccount,TaintNodesByCondition,Priority,StorageObjectIn
 /** Starts both. */
 export async function startRig(options: RigOptions): Promise<Rig> {
   const dataDir = mkdtempSync(join(tmpdir(), 'megaplane-bench-'));
-  const serverArgs = ['apiserver', '--data-dir', dataDir, '--secure-port', '0'];
   const profile = options.profiles === null ? [] : profileFlags(options.profiles);
-  const server = await harness.startMegaplane(
-    [...serverArgs, '--disable-admission-plugins', ADMISSION],
-    CORES,
-    profile,
-  );
-  const scheduler = await startScheduler(dataDir, options, profile);
+  const server = await startApiServer(dataDir, profile);
+  const scheduler = await startEither(dataDir, options, profile);
   const { clients: count, inFlight } = options;
   const clients = await openClients(join(dataDir, 'kubeconfig'), count, inFlight);
   return {
@@ -55,6 +50,30 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   };
 }
 
+/** An API server that admits what kube-scheduler's performance tests let theirs admit. */
+export function startApiServer(
+  dataDir: string,
+  runtimeFlags: readonly string[],
+): Promise<harness.Server> {
+  const args = ['apiserver', '--data-dir', dataDir, '--secure-port', '0'];
+  return harness.startMegaplane(
+    [...args, '--disable-admission-plugins', ADMISSION],
+    CORES,
+    runtimeFlags,
+  );
+}
+
+/** Our scheduler for the API server of that directory; `onLine` is told what it prints. */
+export function startScheduler(
+  dataDir: string,
+  runtimeFlags: readonly string[],
+  onLine?: (line: string) => void,
+): Promise<harness.Server> {
+  const config = configurationFile(dataDir, false);
+  const args = ['scheduler', '--kubeconfig', schedulerKubeconfig(dataDir), '--config', config];
+  return harness.startMegaplane(args, CORES, ['--max-semi-space-size=16', ...runtimeFlags], onLine);
+}
+
 function profileFlags(folder: string): string[] {
   return ['--cpu-prof', `--cpu-prof-dir=${folder}`];
 }
@@ -64,18 +83,13 @@ interface Program {
   stop(): Promise<void>;
 }
 
-async function startScheduler(
+async function startEither(
   dataDir: string,
   { foreign, isExact }: RigOptions,
   profile: readonly string[],
 ): Promise<Program> {
-  const kubeconfig = join(dataDir, 'scheduler.kubeconfig');
-  const config = join(dataDir, 'scheduler.yaml');
-  writeFileSync(config, configuration(kubeconfig, isExact));
-  if (foreign === null) {
-    const args = ['scheduler', '--kubeconfig', kubeconfig, '--config', config];
-    return harness.startMegaplane(args, CORES, ['--max-semi-space-size=16', ...profile]);
-  }
+  if (foreign === null) return startScheduler(dataDir, profile);
+  const config = configurationFile(dataDir, isExact);
   const child = spawn(foreign, ['--config', config, '--secure-port', '0'], { stdio: 'ignore' });
   const exited = new Promise((resolve) => child.once('exit', resolve));
   const stop = async (): Promise<void> => {
@@ -83,6 +97,16 @@ async function startScheduler(
     await exited;
   };
   return { pid: child.pid ?? 0, stop };
+}
+
+function schedulerKubeconfig(dataDir: string): string {
+  return join(dataDir, 'scheduler.kubeconfig');
+}
+
+function configurationFile(dataDir: string, isExact: boolean): string {
+  const file = join(dataDir, 'scheduler.yaml');
+  writeFileSync(file, configuration(schedulerKubeconfig(dataDir), isExact));
+  return file;
 }
 
 /** As in the performance tests: nobody to elect, 5,000 requests a second. */

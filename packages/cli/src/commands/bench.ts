@@ -11,6 +11,7 @@ const BENCHES = {
   hostile: 'what a kubelet feels beside three clients that push as hard as they can',
   scheduler: 'decisions alone, by shape of pods and number of nodes',
   'scheduler-perf': "kube-scheduler's own performance tests, end to end",
+  'scheduler-restart': 'a scheduler that starts beside a full cluster: time, memory, pauses',
   renewals: 'what a renewal costs the simulator, over TLS',
   hold: 'a cluster that only lives: lateness of leases, processor time, memory',
   storms: '429s, refusals, lost connections, restarts and set clocks in the middle of work',
