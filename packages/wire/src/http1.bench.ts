@@ -38,6 +38,7 @@ const transport: Transport = {
   end: () => {},
   destroy: () => {},
   nowMs: () => 0,
+  preciseMs: () => 0,
 };
 
 function run(name: string, request: string): void {

@@ -33,7 +33,6 @@ export class Http2Server extends Http2Session implements Connection {
   readonly unix: boolean;
   readonly remoteAddress: string;
   slot: unknown = undefined;
-  rest: Rest = 'late';
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
   readonly #alike: AlikeBlocks<RequestHead> = new AlikeBlocks();

@@ -6,7 +6,8 @@
  * next chunk is read in place again. Handlers run inside the pass; what they answer is in the
  * output when the pass ends. When the output grows past its limit the pass stops in the middle of
  * the chunk and goes on when the socket took some: a peer that sends but does not read costs one
- * chunk and one output limit.
+ * chunk and one output limit. When it has lasted `readMsMax` it stops, too, and goes on in the next
+ * round: three hundred requests that come in one chunk are no reason for others to wait.
  */
 import { assert } from '@megaplane/base/assert';
 import {
@@ -23,6 +24,7 @@ import {
   WINDOW_DEFAULT_BYTES,
 } from './frames.ts';
 import { Http2Control } from './http2-control.ts';
+import type { Rest } from './exchange.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
 import type { WireLimits } from './limits.ts';
 import type { H2Stream } from './stream.ts';
@@ -30,19 +32,23 @@ import type { Protocol, Transport } from './transport.ts';
 
 /** CONTINUATION frames of one block: empty ones would otherwise be endless. */
 const CONTINUATIONS_MAX = 64;
+/** Frames after which the clock is looked at: two are a request of 15 us or more. */
+const CLOCK_FRAMES = 4;
 const NONE: Buffer = Buffer.alloc(0);
 const SPARE_BYTES: number = FRAME_HEAD_BYTES + FRAME_BYTES_MAX;
 /** Room for a cut frame of whichever connection has one, as most chunks cut one. */
 let spare: Buffer | null = Buffer.allocUnsafeSlow(SPARE_BYTES);
 
 export abstract class Http2Session extends Http2Control implements Protocol {
+  /** When reading stops for the rest of a round; `never`: chunks are handled whole, too. */
+  rest: Rest = 'late';
   /** What the peer may still send on the connection, and what of it was not given back. */
   #receiveWindow: number;
   #consumed = 0;
   /** The frame that chunks cut: octets so far. */
   #partial: Buffer = NONE;
   #partialLength = 0;
-  /** What of a chunk waits until the output has room. */
+  /** What of a chunk waits until the output has room, or for the next round. */
   #waiting: Buffer | null = null;
   #inputPaused = false;
   /** The block whose CONTINUATIONs come: its stream (0: none), flags, octets so far. */
@@ -201,6 +207,8 @@ export abstract class Http2Session extends Http2Control implements Protocol {
   #frames(bytes: Buffer, start: number, end: number): void {
     let at = this.readPreface(bytes, start, end);
     if (at < 0) return;
+    const endMs = this.transport.preciseMs() + this.limits.readMsMax;
+    let frames = 0;
     while (end - at >= FRAME_HEAD_BYTES) {
       const size = this.#frameSize(bytes, at);
       if (size < 0) return;
@@ -214,12 +222,17 @@ export abstract class Http2Session extends Http2Control implements Protocol {
           this.control.flush(this.transport);
           this.data.flush(this.transport);
         }
-        if (this.#hasRoom()) continue;
-        this.#waiting = Buffer.from(bytes.subarray(at, end));
-        return this.#pauseInput();
+        if (!this.#hasRoom()) return this.#leaveWaiting(bytes, at, end);
       }
+      if (++frames % CLOCK_FRAMES !== 0 || at === end || this.rest === 'never') continue;
+      if (this.transport.preciseMs() >= endMs) return this.#leaveWaiting(bytes, at, end);
     }
     if (at < end) this.#keepPartial(bytes, at, end);
+  }
+
+  #leaveWaiting(bytes: Buffer, at: number, end: number): void {
+    this.#waiting = Buffer.from(bytes.subarray(at, end));
+    this.#pauseInput();
   }
 
   #frame(bytes: Buffer, at: number, end: number): void {

@@ -19,6 +19,8 @@ import { WaitingWrites, type LeavingWrite } from './waiting-writes.ts';
 
 /** After this side ended, how long the peer may take to end too. */
 const LINGER_MS = 1000;
+/** How long those that asked for a turn have theirs before sockets are read again. */
+const TURNS_MS_MAX = 4;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 let nextId = 1;
@@ -26,6 +28,7 @@ let now: number = performance.now();
 const transportOf = new WeakMap<Socket, SocketTransport>();
 let flushes: SocketTransport[] = [];
 let turns: SocketTransport[] = [];
+let areTurnsPlanned = false;
 
 /** What a transport tells whoever made it. */
 export interface TransportHost {
@@ -174,7 +177,8 @@ export class SocketTransport implements Transport {
   requestTurn(): void {
     if (this.#turnAsked) return;
     this.#turnAsked = true;
-    if (turns.push(this) === 1) setImmediate(turnAll);
+    turns.push(this);
+    planTurns();
   }
 
   end(): void {
@@ -202,6 +206,10 @@ export class SocketTransport implements Transport {
 
   nowMs(): number {
     return now;
+  }
+
+  preciseMs(): number {
+    return performance.now();
   }
 
   /** About once a second, by whoever made it. */
@@ -293,11 +301,27 @@ function flushAll(): void {
   for (const transport of asked) transport.flushAsked();
 }
 
+function planTurns(): void {
+  if (areTurnsPlanned) return;
+  areTurnsPlanned = true;
+  setImmediate(turnAll);
+}
+
 function turnAll(): void {
+  areTurnsPlanned = false;
   now = performance.now();
+  const endMs = now + TURNS_MS_MAX;
   const asked = turns;
   turns = [];
-  for (const transport of asked) transport.turnAsked();
+  for (const [index, transport] of asked.entries()) {
+    transport.turnAsked();
+    now = performance.now();
+    if (now < endMs) continue;
+    // others are read before the rest has its turn, which is ahead of who asked meanwhile
+    turns = [...asked.slice(index + 1), ...turns];
+    break;
+  }
+  if (turns.length > 0) planTurns();
 }
 
 /** Longer chains are cut. */

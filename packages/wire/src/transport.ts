@@ -42,6 +42,8 @@ export interface Transport {
   destroy(): void;
   /** Coarse monotonic time in milliseconds, as of the turn's start (or the last tick). */
   nowMs(): number;
+  /** The same clock, looked at. */
+  preciseMs(): number;
 }
 
 /** The protocol's side, called by the shell. */

@@ -71,6 +71,9 @@ export class FakeTransport implements Transport {
   nowMs(): number {
     return this.timeMs;
   }
+  preciseMs(): number {
+    return this.timeMs;
+  }
 
   /** Ends the turn, and the turns that it leads to. */
   settle(): void {

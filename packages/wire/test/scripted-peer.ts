@@ -72,6 +72,9 @@ export class FakeTransport implements Transport {
   nowMs(): number {
     return this.timeMs;
   }
+  preciseMs(): number {
+    return this.timeMs;
+  }
 
   /** Gives bytes to the protocol, in pieces of `size`, and lets it finish its turns. */
   send(bytes: Buffer, size: number = bytes.length): void {
