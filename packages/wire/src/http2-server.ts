@@ -9,7 +9,7 @@
 import { assert } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
 import type { AnswerBudget } from './answer-budget.ts';
-import type { Connection, PeerCertificate, Rest } from './exchange.ts';
+import type { Connection, PeerCertificate } from './exchange.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
