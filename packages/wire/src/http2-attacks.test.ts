@@ -227,42 +227,6 @@ test('a peer that never reads costs bounded memory and is not read', () => {
   assert(peer.ended);
 });
 
-test('a chunk of many requests is handled for a while, and its rest in the next rounds', () => {
-  for (const rest of ['late', 'never'] as const) {
-    const handled: number[] = [];
-    const peer = new Peer(
-      (exchange) => {
-        peer.timeMs += 1;
-        handled.push(peer.timeMs);
-        exchange.connection.rest = rest;
-        exchange.respond(200, null, exchange.path);
-      },
-      { readMsMax: 10 },
-    );
-    peer.send(HELLO);
-    const requests = Array.from({ length: 100 }, (_, at) => get(2 * at + 1, `/${at}`));
-    const chunk = Buffer.concat([...requests, get(201, '/100').subarray(0, 5)]);
-    peer.server.receive(chunk, 0, chunk.length);
-    chunk.fill(0xee);
-    const most = rest === 'late' ? 13 : 100;
-    assert(handled.length >= Math.min(10, most) && handled.length <= most, `${handled.length}`);
-    assert.equal(peer.paused, rest === 'late');
-    // what is read meanwhile comes after what waits
-    const next = Buffer.concat([get(201, '/100').subarray(5), get(203, '/101')]);
-    peer.server.receive(next, 0, next.length);
-    peer.server.flush();
-    peer.settle();
-    assert(!peer.paused);
-    assert.equal(handled.length, 102);
-    const bodies = peer.frames().filter(({ type }) => type === FRAMES.data);
-    const paths = bodies.map(({ payload }) => payload.toString());
-    assert.deepEqual(
-      paths,
-      Array.from({ length: 102 }, (_, at) => `/${at}`),
-    );
-  }
-});
-
 test('a PING is answered ahead of what a hold or a window keeps back', () => {
   const peer = new Peer((exchange) => {
     exchange.connection.hold();
