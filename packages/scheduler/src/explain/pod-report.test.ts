@@ -109,6 +109,10 @@ test('the text starts with the verdict, and names victims, gates and scores', ()
   assert.match(reportText(evicting, 5), /room would be made on n1 by evicting default\/low/);
   const gated = report(pod('p', { schedulingGates: [{ name: 'x/y' }] }), node('n1'));
   assert.match(reportText(gated, 5), /held back: waiting for scheduling gates: \[x\/y\]/);
+  const leaving = pod('p');
+  const metadata = { ...leaving.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' };
+  const gone = report({ ...leaving, metadata }, node('n1'));
+  assert.match(reportText(gone, 5), /^default\/p is held back: it is being deleted\n/);
   const fits = reportText(report(pod('p', asking('1')), node('n1'), node('n2'), low), 1);
   assert.match(fits, /^default\/p fits; best: n2\n\nnodes that will do \(1\)\n {2}n2\n/);
   assert.match(fits, /nodes that will not \(1\)\n {2}n1\n {4}NodeResourcesFit: Insufficient cpu\n/);

@@ -42,6 +42,8 @@ export interface PodReport {
   readonly gang: GangReport | null;
 }
 
+const LEAVES = 'it is being deleted';
+
 function objectionsTo(cycle: Cycle, node: NodeInfo): Objection[] {
   return cycle.filters.flatMap((active) => {
     const verdict = cycle.filterNode(node, [active]);
@@ -61,7 +63,8 @@ export function reportOn(
   nominations: Nominations,
   gang: GangReport | null = null,
 ): PodReport {
-  const gate = Evaluator.gateOf(pod, snapshot, profile) ?? '';
+  const isOver = isOn === '' && pod.isTerminating;
+  const gate = isOver ? LEAVES : (Evaluator.gateOf(pod, snapshot, profile) ?? '');
   const decision = new Evaluator(100).decide(pod, snapshot, profile, nominations);
   const cycle = new Cycle(pod, snapshot, profile, nominations);
   const isPrepared = cycle.prepare().kind === 'ready';
