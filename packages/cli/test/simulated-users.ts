@@ -122,7 +122,8 @@ export class SimulatedUsers {
     if (which < 60) return this.#runJob(namespace);
     if (which < 65) return this.#own(namespace);
     if (which < 75) return this.#passingNamespace();
-    if (which < 85) return this.#freeze();
+    if (which < 83) return this.#freeze();
+    if (which < 85) return this.#updateDaemon();
     if (which < 90) return this.#replaceNode();
     return this.#evict(namespace);
   }
@@ -180,6 +181,17 @@ export class SimulatedUsers {
       const known = await this.#cluster.ask('GET', path);
       if (!known.ok) await this.#make(pathOf(kind, namespace), kind.kind, name, spec);
     }
+  }
+
+  /** Another template, half of the nodes at a time: by a gap or by a second pod. */
+  async #updateDaemon(): Promise<void> {
+    const limits = [
+      { maxUnavailable: '50%', maxSurge: 0 },
+      { maxUnavailable: 0, maxSurge: '50%' },
+    ];
+    const rollingUpdate = limits[this.#below(limits.length)] ?? {};
+    const updateStrategy = { type: 'RollingUpdate', rollingUpdate };
+    await this.#put('a', KINDS.daemon, 'agent', this.#workload('agent', { updateStrategy }));
   }
 
   async #deploy(namespace: string, name: string): Promise<void> {

@@ -113,7 +113,9 @@ export function podLeaves(audit: Audit, pod: Sight): void {
     !isWanted(audit, owner, pod),
     () => `${pod.title} goes, and ${owner.title} wants it: ${JSON.stringify(pod.object)}`,
   );
-  if (owner.kind === 'ReplicaSet' && pod.isReady) availabilityLaw(audit, owner);
+  if (!pod.isReady) return;
+  if (owner.kind === 'ReplicaSet') availabilityLaw(audit, owner);
+  if (owner.kind === 'DaemonSet') daemonLaw(audit, owner, pod);
 }
 
 /** Whether nothing tells why the owner should let the pod go. */
@@ -187,6 +189,28 @@ function availabilityLaw(audit: Audit, set: Sight): void {
     ready >= least,
     () => `a rollout leaves ${ready} ready pods of ${deployment.title}, and promised ${least}`,
   );
+}
+
+/** An update leaves a ready pod on each node, or on as many nodes as it promised. */
+function daemonLaw(audit: Audit, set: Sight, pod: Sight): void {
+  if (audit.record.node(daemonNode(pod)) === undefined) return;
+  const limits = objectAt(set.object, 'spec', 'updateStrategy', 'rollingUpdate');
+  const served = new Set<string>();
+  for (const one of activePods(audit, set.uid)) {
+    if (one !== pod && one.wasReady(audit.sinceMs)) served.add(daemonNode(one));
+  }
+  const nodes = [...audit.record.ofKind('Node')];
+  const down = nodes.filter(({ name }) => !served.has(name)).length;
+  const most = Math.max(1, Math.ceil((parseInt(shareOf(limits), 10) / 100) * nodes.length));
+  audit.check(
+    shareOf(limits) === '0' ? served.has(daemonNode(pod)) : down <= most,
+    () => `${pod.title} goes, and ${down} nodes are without one; ${most} may be`,
+  );
+}
+
+function shareOf(limits: JsonObject | undefined): string {
+  const unavailable = limits?.['maxUnavailable'];
+  return typeof unavailable === 'string' ? unavailable : String(Number(unavailable ?? 0));
 }
 
 /** What changes about a pod that is there. */
