@@ -6,8 +6,8 @@
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:net';
 import { Duplex } from 'node:stream';
+import { dial } from './forward-target.ts';
 import { reasonOf } from './log-reader.ts';
 import type { ForwardItem, HttpRoute } from './pod-rules.ts';
 import { keepGroup, killGroup } from './process-groups.ts';
@@ -84,24 +84,6 @@ function forward(
   if (command.length > 0) runCommand(command, near, fail);
   else if (target !== null) dial(target, near, fail);
   else serveRoutes(httpRoutes, near);
-}
-
-function dial(
-  { address, port }: NonNullable<ForwardItem['target']>,
-  near: Duplex,
-  fail: (why: string) => void,
-): void {
-  const far = connect({ host: address, port });
-  far.on('error', (error: NodeJS.ErrnoException) => {
-    const shown = `${address}:${port}`;
-    if (far.connecting || error.syscall === 'connect' || error.syscall === 'getaddrinfo') {
-      fail(`failed to dial ${shown}: dial tcp ${shown}: connect: ${reasonOf(error)}`);
-    }
-    near.destroy();
-  });
-  far.on('close', () => near.destroy());
-  near.on('close', () => far.destroy());
-  near.pipe(far).pipe(near);
 }
 
 function runCommand(command: readonly string[], near: Duplex, fail: (why: string) => void): void {
