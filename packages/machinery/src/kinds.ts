@@ -175,6 +175,16 @@ export function groupVersionOf(
   return { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
+/**
+ * What an object says of its version, filled from what is expected: all of it where nothing is said,
+ * the version where only the group is (`apps/`).
+ */
+export function filledVersion(said: string, expected: string): string {
+  const isEmpty = said === '' || said === '/';
+  const isGroup = said.endsWith('/') && expected.startsWith(said);
+  return isEmpty || isGroup ? expected : said;
+}
+
 /** Every built-in resource, served by default or not, in discovery order. */
 export function resources(): readonly Resource[] {
   return all;

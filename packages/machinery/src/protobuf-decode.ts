@@ -84,10 +84,12 @@ export class MessageDecoder {
     if (this.failure === '') this.failure = text;
   }
 
-  #object(type: Type, end: number, depth: number): JsonObject {
+  /** `before`: what an earlier part of the same message came to, which this one adds to. */
+  #object(type: Type, end: number, depth: number, before?: JsonObject): JsonObject {
     const program = programOf(type);
     const slots: (JsonValue | undefined)[] = [];
     for (let index = 0; index < program.fields.length; index++) slots.push(undefined);
+    if (before !== undefined) refill(slots, program.fields, before);
     if (depth > PROTOBUF_DEPTH_MAX) this.#fail('exceeded max depth');
     else this.#fields(program.byNumber, slots, end, depth);
     const object: JsonObject = {};
@@ -144,6 +146,11 @@ export class MessageDecoder {
     } else if (shape.kind === 'map') {
       const values = (slots[slot.index] ??= {}) as JsonObject;
       this.#entry(shape.values, values, this.#chunk(wireType, end, name), depth);
+    } else if (shape.kind === 'object') {
+      const inner = this.#chunk(wireType, end, name);
+      const before = slots[slot.index] as JsonObject | undefined;
+      slots[slot.index] = this.#object(shape.type, inner, depth + 1, before);
+      this.#at = inner;
     } else {
       slots[slot.index] = this.#value(shape, wireType, end, depth, name);
     }
@@ -410,6 +417,14 @@ export class MessageDecoder {
       this.#skip(wireType, end, depth);
     }
   }
+}
+
+function refill(
+  slots: (JsonValue | undefined)[],
+  fields: readonly Field[],
+  before: JsonObject,
+): void {
+  for (const [index, { name }] of fields.entries()) slots[index] = before[name] ?? undefined;
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -11,6 +11,9 @@ export interface Envelope {
   readonly rawEnd: number;
 }
 
+/** Type, object, `contentEncoding` and `contentType`. */
+const ENVELOPE_FIELDS = 4;
+
 const outer = new ProtobufReader();
 const inner = new ProtobufReader();
 
@@ -22,11 +25,14 @@ export function readEnvelope(bytes: Buffer, start: number, end: number): Envelop
   let rawEnd = end;
   outer.reset(bytes, start, end);
   while (outer.next()) {
-    if (outer.wireType !== WIRE_BYTES || outer.field > 2) {
+    if (outer.field > ENVELOPE_FIELDS) {
       outer.skip();
       continue;
     }
+    // all of its fields are texts, bytes or messages
+    if (outer.wireType !== WIRE_BYTES) return undefined;
     outer.chunk();
+    if (outer.field > 2) continue;
     if (outer.field === 2) {
       rawStart = outer.chunkStart;
       rawEnd = outer.chunkEnd;
@@ -34,10 +40,10 @@ export function readEnvelope(bytes: Buffer, start: number, end: number): Envelop
     }
     inner.reset(bytes, outer.chunkStart, outer.chunkEnd);
     while (inner.next()) {
-      if (inner.wireType !== WIRE_BYTES) inner.skip();
+      if (inner.field > 2) inner.skip();
+      else if (inner.wireType !== WIRE_BYTES) return undefined;
       else if (inner.field === 1) apiVersion = inner.text();
-      else if (inner.field === 2) kind = inner.text();
-      else inner.skip();
+      else kind = inner.text();
     }
     if (inner.failure !== FAILURE_NONE) return undefined;
   }

@@ -222,3 +222,39 @@ test('lists of metadata hold their items, in the older form under turned numbers
     assert.equal(empty[raw + 2], metaTag);
   }
 });
+
+/** The envelope of an object: its type, its parts one after the other, and what else. */
+function enveloped(apiVersion: string, kind: string, raw: Buffer, more = Buffer.alloc(0)): Buffer {
+  const field = (number: number, bytes: Buffer): Buffer => {
+    assert(bytes.length < 128);
+    return Buffer.concat([Buffer.of((number << 3) | 2, bytes.length), bytes]);
+  };
+  const type = [field(1, Buffer.from(apiVersion)), field(2, Buffer.from(kind))];
+  const message = [field(1, Buffer.concat(type)), field(2, raw), more];
+  return Buffer.concat([Buffer.from('k8s\0'), ...message]);
+}
+
+test('parts of one message add up, whatever was said first stays', () => {
+  const raw = Buffer.from('0a060a016d1a016e0a085a060a01611201620a031a016f', 'hex');
+  assert.deepEqual(decoded(enveloped('v1', 'ConfigMap', raw))['metadata'], {
+    name: 'm',
+    namespace: 'o',
+    labels: { a: 'b' },
+  });
+  const none = Buffer.from('0a060a016d1a016e0a00', 'hex');
+  const metadata = { name: 'm', namespace: 'n' };
+  assert.deepEqual(decoded(enveloped('v1', 'ConfigMap', none))['metadata'], metadata);
+});
+
+test('the version may be left out where the group is told; an odd envelope is none', () => {
+  const expected = { apiVersion: 'apps/v1', kind: 'Deployment' };
+  const read = (bytes: Buffer) => decodeProtobuf(bytes, 0, bytes.length, expected);
+  const raw = Buffer.from('0a030a016d', 'hex');
+  const found = read(enveloped('apps/', 'Deployment', raw));
+  assert.equal(found.ok && found.object['apiVersion'], 'apps/v1');
+  assert.equal(read(enveloped('batch/', 'Deployment', raw)).ok, false);
+  const odd = Buffer.from('1800', 'hex');
+  assert.equal(read(enveloped('apps/v1', 'Deployment', raw, odd)).ok, false);
+  const unknown = Buffer.from('2800', 'hex');
+  assert.equal(read(enveloped('apps/v1', 'Deployment', raw, unknown)).ok, true);
+});

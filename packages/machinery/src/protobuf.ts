@@ -11,6 +11,7 @@ import { assert } from '@megaplane/base/assert';
 import { decodeCanonical } from './canonical.ts';
 import { stringAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
+import { filledVersion } from './kinds.ts';
 import { MessageDecoder } from './protobuf-decode.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
 import { closeEnvelope, openEnvelope, readEnvelope } from './protobuf-envelope.ts';
@@ -75,7 +76,7 @@ export function decodeProtobuf(
   const envelope = readEnvelope(bytes, start + 4, end);
   if (envelope === undefined) return refused('unexpected EOF');
   const kind = envelope.kind || (expected?.kind ?? '');
-  const said = envelope.apiVersion || (expected?.apiVersion ?? '');
+  const said = filledVersion(envelope.apiVersion, expected?.apiVersion ?? '');
   const apiVersion = versionRead(said, kind, expected?.apiVersion ?? said);
   const type = findTypeOfKind(apiVersion, kind);
   if (type === undefined) {

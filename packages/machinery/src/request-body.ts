@@ -2,7 +2,7 @@
 
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { syntaxError } from './json-syntax.ts';
-import { findKind, groupVersionOf, apiVersionOf } from './kinds.ts';
+import { apiVersionOf, filledVersion, findKind, groupVersionOf } from './kinds.ts';
 import { quoted } from './quoting.ts';
 import { decodeProtobuf, UNREGISTERED_SCHEME } from './protobuf.ts';
 import { findTypeOfKind, versionRead, type Type } from './schema.ts';
@@ -183,7 +183,7 @@ function kindOf(value: JsonValue, expected: ExpectedKind): ExpectedKind | string
   const kind = typeof object['kind'] === 'string' ? object['kind'] : '';
   const parts = groupVersionOf(said);
   if (parts === undefined) return `unexpected GroupVersion string: ${said}`;
-  const apiVersion = said === '' || said === '/' ? expected.apiVersion : said;
+  const apiVersion = filledVersion(said, expected.apiVersion);
   return { apiVersion, kind: kind === '' ? expected.kind : kind };
 }
 
