@@ -68,7 +68,7 @@ test('a head without end is refused before it is large', async () => {
   const { socket, text } = await open();
   socket.write('GET /api HTTP/1.1\r\nhost: x\r\n');
   for (let index = 0; index < 4000 && !socket.destroyed; index++) {
-    socket.write(`x-${index}: ${'y'.repeat(100)}\r\n`);
+    socket.write(`x-${index}: ${'y'.repeat(400)}\r\n`);
     if (index % 100 === 0) await sleep(1);
   }
   await eventually('the end', () => socket.destroyed || socket.readableEnded || undefined);

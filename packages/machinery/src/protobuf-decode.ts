@@ -110,14 +110,9 @@ export class MessageDecoder {
     depth: number,
   ): void {
     while (this.#at < end && this.failure === '') {
-      this.#varint(end);
-      const tag = this.#low;
-      const wireType = tag & 7;
-      const number = tag >>> 3;
+      const wireType = this.#tag(end);
+      const number = this.#low >>> 3;
       if (this.failure !== '') return;
-      if (number === 0 || this.#high !== 0) {
-        return this.#fail(`proto: illegal tag ${number} (wire type ${wireType})`);
-      }
       const slot = byNumber[number];
       if (slot === undefined) this.#skip(wireType, end, 0);
       else if (slot.embedded !== undefined) {
@@ -181,9 +176,10 @@ export class MessageDecoder {
   /** The `items = 1` of a list that is a message of its own. */
   #items(shape: Shape, items: JsonValue[], end: number, depth: number): void {
     while (this.#at < end && this.failure === '') {
-      this.#varint(end);
-      if (this.#low >>> 3 === 1) this.#item(shape, items, this.#low & 7, end, depth, 'items');
-      else this.#skip(this.#low & 7, end, 0);
+      const wireType = this.#tag(end);
+      if (this.failure !== '') return;
+      if (this.#low >>> 3 === 1) this.#item(shape, items, wireType, end, depth, 'items');
+      else this.#skip(wireType, end, 0);
     }
   }
 
@@ -250,43 +246,54 @@ export class MessageDecoder {
     if (scalar === 'quantity') return this.#quantity(end);
     if (scalar === 'raw' || scalar === 'json' || scalar === 'fieldsV1') return this.#raw(end);
     if (scalar !== 'duration' && scalar !== 'intOrString') return this.#schema(scalar, end, depth);
-    this.#numbers(end);
+    this.#numbers(end, scalar === 'duration' ? DURATION : INT_OR_STRING);
     if (scalar === 'duration') return formatDuration(numbers[1]!);
     return numbers[1] === 1 ? texts[3]! : numbers[2]!;
   }
 
   #time(isMicro: boolean, end: number): JsonValue {
     if (this.#at >= end) return null;
-    this.#numbers(end);
+    this.#numbers(end, TIMESTAMP);
     const seconds = numbers[1]!;
     return isMicro ? formatMicroTime(seconds, numbers[2]!) : formatTime(seconds);
   }
 
-  /** Fields 1..3 of a small message into `numbers` and `texts`. */
-  #numbers(end: number): void {
+  /** The fields of a small message into `numbers` and `texts`. */
+  #numbers(end: number, fields: readonly SmallField[]): void {
     numbers.fill(0);
     texts.fill('');
     while (this.#at < end && this.failure === '') {
-      this.#varint(end);
+      const wireType = this.#tag(end);
       const number = this.#low >>> 3;
-      const wireType = this.#low & 7;
-      if (number < 1 || number > 3) this.#skip(wireType, end, 0);
-      else if (wireType === VARINT) {
-        this.#varint(end);
+      const field = fields[number - 1];
+      if (this.failure !== '') return;
+      if (field === undefined) this.#skip(wireType, end, 0);
+      else if (!field.isText) {
+        this.#number(wireType, end, field.name);
         numbers[number] = (this.#high | 0) * TWO_32 + this.#low;
-      } else if (wireType === BYTES) {
-        const inner = this.#chunk(wireType, end, 'StrVal');
+      } else {
+        const inner = this.#chunk(wireType, end, field.name);
         texts[number] = readText(this.#bytes, this.#at, inner);
         // a text that is there, though it may be empty
         numbers[number] = 1;
         this.#at = inner;
-      } else this.#skip(wireType, end, 0);
+      }
     }
+  }
+
+  /** Reads the tag of a field of a message, which stays in `#low`; gives its wire type. */
+  #tag(end: number): number {
+    this.#varint(end);
+    const wireType = this.#low & 7;
+    if (this.failure === '' && (this.#low >>> 3 === 0 || this.#high !== 0)) {
+      this.#fail(`proto: illegal tag ${this.#low >>> 3} (wire type ${wireType})`);
+    }
+    return wireType;
   }
 
   /** A message of one text; none at all is zero. */
   #quantity(end: number): JsonValue {
-    this.#numbers(end);
+    this.#numbers(end, QUANTITY);
     if (numbers[1] === 0 && texts[1] === '') return '0';
     const parsed = parseQuantity(texts[1]!);
     if (typeof parsed !== 'string') return parsed.toString();
@@ -298,8 +305,8 @@ export class MessageDecoder {
   #raw(end: number): JsonValue {
     let value: JsonValue = null;
     while (this.#at < end && this.failure === '') {
-      this.#varint(end);
-      const wireType = this.#low & 7;
+      const wireType = this.#tag(end);
+      if (this.failure !== '') return null;
       if (this.#low >>> 3 !== 1) {
         this.#skip(wireType, end, 0);
         continue;
@@ -429,6 +436,21 @@ function refill(
 
 const EMPTY = Buffer.alloc(0);
 const EOF = 'unexpected EOF';
+
+/** A field of a small message, in the order of their numbers. */
+interface SmallField {
+  readonly name: string;
+  readonly isText: boolean;
+}
+
+function small(isText: boolean, ...names: string[]): SmallField[] {
+  return names.map((name) => ({ name, isText }));
+}
+
+const TIMESTAMP = small(false, 'Seconds', 'Nanos');
+const DURATION = small(false, 'Duration');
+const QUANTITY = small(true, 'String_');
+const INT_OR_STRING = [...small(false, 'Type', 'IntVal'), ...small(true, 'StrVal')];
 
 /** Fields of the small messages, by number; shared by all decoders, as decoding never yields. */
 const numbers: number[] = [0, 0, 0, 0];

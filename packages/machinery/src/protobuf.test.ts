@@ -258,3 +258,20 @@ test('the version may be left out where the group is told; an odd envelope is no
   const unknown = Buffer.from('2800', 'hex');
   assert.equal(read(enveloped('apps/v1', 'Deployment', raw, unknown)).ok, true);
 });
+
+test('small messages are judged as large ones: no field 0, no field of another wire type', () => {
+  const pod = (limit: string): boolean => {
+    const entry = `0a03637075${limit}`;
+    const list = (tag: string, inner: string): string => {
+      return `${tag}${(inner.length / 2).toString(16).padStart(2, '0')}${inner}`;
+    };
+    // spec.containers[0].resources.limits
+    const raw = list('12', list('12', `0a0163${list('42', list('0a', entry))}`));
+    const bytes = enveloped('v1', 'Pod', Buffer.from(raw, 'hex'));
+    return decodeProtobuf(bytes, 0, bytes.length).ok;
+  };
+  assert.equal(pod('12030a0131'), true);
+  assert.equal(pod('1203020131'), false);
+  assert.equal(pod('12020801'), false);
+  assert.equal(pod('120510010a0131'), true);
+});

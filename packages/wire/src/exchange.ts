@@ -102,6 +102,13 @@ export interface SharedBytes {
  * A handler that throws answers 500 without a body and the error goes to the listener's
  * `onError`; it must not happen.
  */
+/** Fields that are there once; of several, servers in Go know the first. */
+export const FIRST_COUNTS: ReadonlySet<string> = new Set([
+  'accept',
+  'authorization',
+  'content-type',
+]);
+
 export interface Exchange {
   readonly connection: Connection;
   /** As sent, for example `GET`. */
@@ -111,7 +118,8 @@ export interface Exchange {
   /** `host` or `:authority`, `''` if absent (HTTP/1.0). */
   readonly authority: string;
   /** Value of a header field by its lower-case name; several are joined by `, ` (`; ` for
-   *  cookie). Pseudo-fields and hop-by-hop fields are not here. */
+   *  cookie), but for those of which the first counts (`FIRST_COUNTS`). Pseudo-fields and
+   *  hop-by-hop fields are not here. */
   header(name: string): string | undefined;
   /**
    * All fields in the order of arrival. On HTTP/2 they were read already, and requests of a

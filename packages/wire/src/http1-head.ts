@@ -10,11 +10,10 @@
  *     fields   Int32Array   4 per field, offsets from `start`:
  *              [nameStart, nameEnd, valueStart, valueEnd]   value without surrounding blanks
  */
+import { FIRST_COUNTS } from './exchange.ts';
 
-/** Fields of one head; more are refused. */
-export const FIELDS_MAX = 256;
-/** Octets of a request or status line; more are refused. */
-export const START_LINE_BYTES_MAX: number = 32 * 1024;
+/** Fields of one head that there is room for at first; what holds a whole head bounds them. */
+const FIELDS_COMMON = 256;
 
 export const HEAD_MORE = 0;
 export const HEAD_DONE = 1;
@@ -24,14 +23,12 @@ export const HEAD_FAILED = 2;
 export const HTTP1_FAILURES = {
   startLine: { status: 400, text: 'the first line is no HTTP request line or status line' },
   version: { status: 505, text: 'this HTTP version is not spoken here, use HTTP/1.1' },
-  startLineSize: { status: 414, text: 'the first line is too long' },
   target: { status: 400, text: 'the request target is neither a path, an http(s) URL nor *' },
   lineEnd: { status: 400, text: 'a line of the head does not end in CR LF' },
   folded: { status: 400, text: 'a header line begins with a blank (folded lines are obsolete)' },
   name: { status: 400, text: 'a header name holds a byte that names must not hold' },
   value: { status: 400, text: 'a header value holds a control byte' },
   headSize: { status: 431, text: 'the head of the request is too large' },
-  fieldCount: { status: 431, text: 'the request has too many header fields' },
   host: { status: 400, text: 'exactly one host header is required' },
   hostValue: { status: 400, text: 'the host header holds a byte that hosts must not hold' },
   lengthValue: { status: 400, text: 'content-length is no plain number' },
@@ -126,7 +123,7 @@ export class Http1Head {
   hasKeepAlive = false;
   hasUpgradeToken = false;
 
-  constructor(fields: Int32Array = new Int32Array(4 * FIELDS_MAX)) {
+  constructor(fields: Int32Array = new Int32Array(4 * FIELDS_COMMON)) {
     this.fields = fields;
   }
 
@@ -148,7 +145,7 @@ export class Http1Head {
     this.hasKeepAlive = false;
     this.hasUpgradeToken = false;
     const at = isResponse ? this.#statusLine(start, end) : this.#requestLine(start, end);
-    if (at < 0) return at === -1 ? this.#lineMore(start, end) : HEAD_FAILED;
+    if (at < 0) return at === -1 ? HEAD_MORE : HEAD_FAILED;
     const result = this.#fieldLines(at, end, true);
     if (result !== HEAD_DONE) return result;
     return this.#agrees(isResponse) ? HEAD_DONE : HEAD_FAILED;
@@ -167,10 +164,6 @@ export class Http1Head {
     return HEAD_FAILED;
   }
 
-  #lineMore(start: number, end: number): number {
-    return end - start > START_LINE_BYTES_MAX ? this.#fail('startLineSize') : HEAD_MORE;
-  }
-
   /** Returns the offset after the line, -1 for more, -2 for failed. */
   #requestLine(start: number, end: number): number {
     const bytes = this.bytes;
@@ -182,7 +175,6 @@ export class Http1Head {
     this.targetStart = ++at - start;
     while (at < end && (BYTE_CLASS[bytes[at]!]! & IS_TARGET) !== 0) at++;
     if (at === end) return -1;
-    if (at - start > START_LINE_BYTES_MAX) return this.#badLine('startLineSize');
     if (at - start === this.targetStart || bytes[at] !== SPACE) return this.#badLine('startLine');
     this.targetEnd = at - start;
     at = this.#version(at + 1, end);
@@ -206,7 +198,6 @@ export class Http1Head {
     // Some servers leave the blank out when there is no reason text.
     if (bytes[at] !== SPACE && bytes[at] !== CR) return this.#badLine('startLine');
     while (at < end && (BYTE_CLASS[bytes[at]!]! & IS_VALUE) !== 0) at++;
-    if (at - start > START_LINE_BYTES_MAX) return this.#badLine('startLineSize');
     return this.status < 100 ? this.#badLine('startLine') : this.#lineEnd(at, end);
   }
 
@@ -270,8 +261,8 @@ export class Http1Head {
       if (at + 1 >= end) return HEAD_MORE;
       if (bytes[at + 1] !== LF) return this.#fail('lineEnd');
       at += 2;
-      if (this.fieldCount === FIELDS_MAX) return this.#fail('fieldCount');
       const row = 4 * this.fieldCount;
+      if (row === this.fields.length) this.#widen();
       this.fields[row] = nameStart - base;
       this.fields[row + 1] = nameEnd - base;
       this.fields[row + 2] = valueStart - base;
@@ -280,6 +271,12 @@ export class Http1Head {
       this.fieldCount++;
     }
     return HEAD_MORE;
+  }
+
+  #widen(): void {
+    const wider = new Int32Array(2 * this.fields.length);
+    wider.set(this.fields);
+    this.fields = wider;
   }
 
   /** Takes in a field that frames the message or steers the connection. */
@@ -437,6 +434,7 @@ export class Http1Head {
       const row = 4 * field;
       if (this.fields[row + 1]! - this.fields[row]! !== name.length) continue;
       if (this.name(field) !== name) continue;
+      if (found !== undefined && FIRST_COUNTS.has(name)) break;
       const value = this.value(field);
       found = found === undefined ? value : `${found}${name === 'cookie' ? '; ' : ', '}${value}`;
     }

@@ -14,6 +14,7 @@ import { assert } from '@megaplane/base/assert';
 import type { CloseReason, PeerCertificate, Rest, UpgradedStream } from './exchange.ts';
 import { Http1Body } from './http1-body.ts';
 import { Http1Exchange, type ExchangeHost } from './http1-exchange.ts';
+import { HeadRoom } from './head-room.ts';
 import { HTTP1_FAILURES, type Http1Head } from './http1-head.ts';
 import { Http1Output } from './http1-output.ts';
 import {
@@ -50,6 +51,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   readonly #transport: Transport;
   readonly #options: ServerOptions;
   readonly #parser: Http1Parser;
+  readonly #headRoom: HeadRoom;
   #state: ConnectionState = 'serving';
   /** Exchanges without a complete answer in the output, in the order of their requests. */
   readonly #queue: Http1Exchange[] = [];
@@ -78,6 +80,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.#transport = transport;
     this.#options = options;
     this.#parser = new Http1Parser(false, options.limits.headBytesMax);
+    this.#headRoom = new HeadRoom(options.bodies);
     this.id = transport.id;
     this.secure = transport.secure;
     this.unix = transport.unix;
@@ -127,6 +130,9 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (isBlocked) this.pauseReading();
     else this.resumeReading();
     const isInHead = !this.#parser.isIdle && !this.#parser.isInBody;
+    if (!this.#headRoom.hold(isInHead ? this.#parser.rest : 0)) {
+      return this.#refuse(503, 'too many large heads at once');
+    }
     if (!isInHead || isBlocked) this.#headSinceMs = -1;
     else if (this.#headSinceMs < 0) this.#headSinceMs = this.#transport.nowMs();
     if (this.#hasPeerEnded && !isBlocked) this.#dropUnfinished();
@@ -394,6 +400,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   closed(): void {
+    this.#headRoom.hold(0);
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#current = null;

@@ -1,5 +1,6 @@
 // data plane
 /** What the fields of an HTTP/2 message mean, and whether they may stand together (RFC 9113 8). */
+import { FIRST_COUNTS } from './exchange.ts';
 import type { GrpcRefusal } from './grpc-head.ts';
 import type { GrpcRoute } from './grpc-routes.ts';
 
@@ -26,6 +27,7 @@ export function fieldValue(fields: readonly string[], name: string): string | un
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i] !== name) continue;
     if (found === undefined) found = fields[i + 1]!;
+    else if (FIRST_COUNTS.has(name)) break;
     else found += (name === 'cookie' ? '; ' : ', ') + fields[i + 1]!;
   }
   return found;

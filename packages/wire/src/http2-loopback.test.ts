@@ -259,6 +259,16 @@ test('fields over the limit are answered 431', async () => {
   );
 });
 
+test('a header block of many frames is read as one', async () => {
+  await serving(
+    (exchange) => exchange.respond(200, 'text/plain', String(exchange.path.length)),
+    async (client) => {
+      const answer = await ask(client, 'GET', `/${'a'.repeat(500_000)}`);
+      assert.equal(answer.body, '500001');
+    },
+  );
+});
+
 test('a streamed answer is pulled, with trailers at its end', async () => {
   let left = 400;
   const piece = Buffer.alloc(10_000, 'p');

@@ -10,6 +10,7 @@ import { assert } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
 import type { AnswerBudget } from './answer-budget.ts';
 import type { Connection, PeerCertificate } from './exchange.ts';
+import { HeadRoom } from './head-room.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from './grpc-replies.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
@@ -36,6 +37,7 @@ export class Http2Server extends Http2Session implements Connection {
   #prefaceAt = 0;
   readonly #known: KnownBlocks<RequestHead> = new KnownBlocks();
   readonly #alike: AlikeBlocks<RequestHead> = new AlikeBlocks();
+  readonly #headRoom: HeadRoom;
   /** Of the last request that was decoded. */
   #head: RequestHead | null = null;
   /** Octets of unfinished collected bodies. */
@@ -54,6 +56,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.secure = transport.secure;
     this.unix = transport.unix;
     this.remoteAddress = transport.remoteAddress;
+    this.#headRoom = new HeadRoom(options.bodies);
     this.#grpc = options.grpc;
     this.#answers = options.answers ?? null;
     this.#idleSinceMs = transport.nowMs();
@@ -110,6 +113,7 @@ export class Http2Server extends Http2Session implements Connection {
 
   closed(): void {
     this.#isClosed = true;
+    this.#headRoom.hold(0);
     this.loseAll();
     for (const callback of this.#closeCallbacks ?? []) callback();
     this.#closeCallbacks = null;
@@ -221,6 +225,10 @@ export class Http2Server extends Http2Session implements Connection {
   #hasTooMuchWaiting(): boolean {
     if (this.queuedBytes > this.limits.queuesBytesMax) return true;
     return this.queuedBytes > 0 && this.#answers?.isOver === true;
+  }
+
+  protected override holdBlock(bytes: number): boolean {
+    return this.#headRoom.hold(bytes);
   }
 
   protected override mayWait(): boolean {

@@ -370,6 +370,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.cutSinceMs = Infinity;
     this.#block = NONE;
     this.#blockLength = 0;
+    this.holdBlock(0);
     this.onBlock(block, 0, length, id, (this.#blockFlags & FLAG_END_STREAM) !== 0);
   }
 
@@ -379,6 +380,9 @@ export abstract class Http2Session extends Http2Control implements Protocol {
       const most = this.limits.blockBytesMax;
       return this.fail(ERRORS.enhanceYourCalm, `header block of more than ${most} octets`);
     }
+    if (!this.holdBlock(length)) {
+      return this.fail(ERRORS.enhanceYourCalm, 'too many large header blocks at once');
+    }
     if (length > this.#block.length) {
       const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#block.length * 2));
       this.#block.copy(larger, 0, 0, this.#blockLength);
@@ -386,6 +390,11 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     }
     bytes.copy(this.#block, this.#blockLength, start, end);
     this.#blockLength = length;
+  }
+
+  /** So many octets of an unfinished header block are kept; false: there is no room for them. */
+  protected holdBlock(_bytes: number): boolean {
+    return true;
   }
 
   protected stopReading(): void {

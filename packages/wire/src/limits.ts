@@ -14,6 +14,9 @@ export const QUANTUM_ALONE_BYTES = 65_536;
 /** Queued bytes of one answer beyond what the peer takes; who writes on above it is reset. */
 export const STREAM_QUEUE_BYTES_MAX: number = 64 * 1024 * 1024;
 
+/** Octets of an unfinished head that no budget counts: who sends more is one of few. */
+export const HEAD_BYTES_FREE: number = 64 * 1024;
+
 export interface WireLimits {
   /** Streams that a peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS); more are
    *  refused. */
@@ -26,8 +29,8 @@ export interface WireLimits {
   readonly bodyBytesMax: number;
   /** Octets of unfinished collected bodies of one connection; requests above it get 503. */
   readonly bodiesBytesMax: number;
-  /** Octets of unfinished collected bodies of all connections of a listener; requests above it get
-   *  503. */
+  /** Octets of unfinished collected bodies of all connections of a listener, and of unfinished
+   *  heads beyond `HEAD_BYTES_FREE`; requests above it get 503. */
   readonly listenerBodiesBytesMax: number;
   /** Octets waiting for the socket of one connection; above it the connection is not read and
    *  producers are told to wait. */
@@ -71,8 +74,8 @@ export interface WireLimits {
 
 export const SERVER_LIMITS: WireLimits = {
   streamsMax: 1000,
-  headBytesMax: 64 * 1024,
-  blockBytesMax: 64 * 1024,
+  headBytesMax: 1024 * 1024,
+  blockBytesMax: 1024 * 1024,
   bodyBytesMax: 8 * 1024 * 1024,
   bodiesBytesMax: 64 * 1024 * 1024,
   listenerBodiesBytesMax: 512 * 1024 * 1024,
