@@ -176,8 +176,8 @@ export function groupVersionOf(
 }
 
 /**
- * What an object says of its version, filled from what is expected: all of it where nothing is said,
- * the version where only the group is (`apps/`).
+ * What an object says of its version, filled from what is expected: all of it where nothing is
+ * said, the version where only the group is (`apps/`).
  */
 export function filledVersion(said: string, expected: string): string {
   const isEmpty = said === '' || said === '/';

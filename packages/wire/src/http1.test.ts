@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { BodyBudget } from './body-budget.ts';
 import type { Exchange, Handler, UpgradedStream } from './exchange.ts';
 import { HTTP1_FAILURES } from './http1-head.ts';
-import { fieldValue } from './http2-head.ts';
 import { Http1Server, PIPELINED_MAX } from './http1-server.ts';
 import { SERVER_LIMITS, type WireLimits } from './limits.ts';
 import { FakeTransport } from '../test/fake-transport.ts';
@@ -15,7 +14,6 @@ interface ServeOptions {
   readonly limits?: Partial<WireLimits>;
   readonly streamsBody?: (method: string, path: string) => boolean;
   readonly onError?: (error: unknown) => void;
-  readonly bodies?: BodyBudget;
 }
 
 function serve(handler: Handler, options: ServeOptions = {}): FakeTransport {
@@ -23,8 +21,7 @@ function serve(handler: Handler, options: ServeOptions = {}): FakeTransport {
   transport.protocol = new Http1Server(transport, {
     handler,
     streamsBody: options.streamsBody ?? (() => false),
-    ...{ grpc: null, onError: options.onError ?? assert.ifError },
-    bodies: options.bodies ?? new BodyBudget(Infinity),
+    ...{ grpc: null, bodies: new BodyBudget(Infinity), onError: options.onError ?? assert.ifError },
     limits: { ...SERVER_LIMITS, ...options.limits },
   });
   return transport;
@@ -244,52 +241,6 @@ test('heads, lines, fields and bodies over their limits are refused', () => {
     assert.ok(peer.text.startsWith(`HTTP/1.1 ${status} `), `${request.slice(0, 80)}: ${peer.text}`);
     assert.equal(peer.isEnded, true);
   }
-});
-
-test('a head may be as long as kube-apiserver takes it, in any number of fields', () => {
-  const path = `/${'a'.repeat(200_000)}`;
-  const fields = Array.from({ length: 2000 }, (_, n) => `X-${n}: ${n}\r\n`).join('');
-  const head = `GET ${path} HTTP/1.1\r\n${HOST}${fields}\r\n`;
-  const seen: string[] = [];
-  const peer = serve((exchange) => {
-    seen.push(`${exchange.path.length} ${exchange.header('x-1999')}`);
-    exchange.respond(200, 'text/plain', 'ok');
-  });
-  for (let at = 0; at < head.length; at += 16_384) peer.receive(head.slice(at, at + 16_384));
-  assert.deepEqual(seen, ['200001 1999']);
-  peer.receive(`GET / HTTP/1.1\r\n${HOST}X: ${'a'.repeat(1_100_000)}\r\n\r\n`);
-  assert.match(peer.text, /HTTP\/1\.1 431 /);
-});
-
-test('of several credentials and types the first counts, other fields are joined', () => {
-  const twice = (name: string): string => `${name}: a\r\n${name}: b\r\n`;
-  const names = ['Authorization', 'Content-Type', 'Accept', 'X-Remote-Group'];
-  const seen: unknown[] = [];
-  const peer = serve((exchange) => {
-    for (const name of names) seen.push(exchange.header(name.toLowerCase()));
-    exchange.respond(200, 'text/plain', 'ok');
-  });
-  peer.receive(`GET / HTTP/1.1\r\n${HOST}${names.map(twice).join('')}\r\n`);
-  assert.deepEqual(seen, ['a', 'a', 'a', 'a, b']);
-  const fields = names.flatMap((name) => [name.toLowerCase(), 'a', name.toLowerCase(), 'b']);
-  const again = names.map((name) => fieldValue(fields, name.toLowerCase()));
-  assert.deepEqual(again, seen);
-});
-
-test('unfinished long heads share the room of bodies, and give it back', () => {
-  const bodies = new BodyBudget(200_000);
-  const start = `GET /${'a'.repeat(150_000)}`;
-  const first = serve(echo, { bodies });
-  first.receive(start);
-  assert.equal(bodies.used > 80_000, true);
-  const second = serve(never, { bodies });
-  second.receive(start);
-  const third = serve(never, { bodies });
-  third.receive(start);
-  assert.match(third.text, /^HTTP\/1\.1 503 /);
-  second.protocol?.closed();
-  first.receive(` HTTP/1.1\r\n${HOST}\r\n`);
-  assert.equal(bodies.used, 0);
 });
 
 test('any bytes give an answer or silence, never an exception', () => {
