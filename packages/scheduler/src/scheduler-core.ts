@@ -262,10 +262,9 @@ export class SchedulerCore {
     const id = this.#pop();
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
-    const asks = this.placement.asks(id);
     const isPlaced = (other: number): boolean => this.#occupancy.isPlaced(other);
     const missing = this.gatekeeper.groups.missingOf(id, isPlaced);
-    if (!asks && missing === 0) {
+    if (!this.placement.asks(id) && missing === 0) {
       const attempt = this.#settle(id, this.placement.decide(id), nowMs);
       this.#tellGroup(attempt, nowMs);
       return attempt;
@@ -375,8 +374,7 @@ export class SchedulerCore {
       },
       nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
     };
-    const gang = yield* gangCycle(host, order, missing);
-    const { outcomes, message, isJudged, result } = gang;
+    const { outcomes, message, isJudged, result } = yield* gangCycle(host, order, missing);
     if (isJudged) this.#writes.push(groupCondition(group, message, result === 'error'));
     if (isJudged) this.groupTry = { result, profile: this.#classOf(first).schedulerName };
     const attempts = outcomes.map((outcome): Attempt => {
@@ -541,6 +539,8 @@ export class SchedulerCore {
       const node = this.nodes.nameOf(failure.nomination.node);
       displaced = this.nominator.below(node, priority);
       for (const other of displaced) this.nominator.delete(other);
+      // There may be others whom these can evict.
+      for (const other of displaced) this.queue.wake(other, 'UnschedulablePodUpdate', nowMs);
       if (this.nominator.nodeOf(id) !== node) this.#unnominate(id, nowMs);
       this.nominator.set(id, node);
     } else if (failure.clearsNomination) {

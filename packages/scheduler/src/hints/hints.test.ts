@@ -298,3 +298,19 @@ test('a pod is tried for the status of its claim for devices, not for a finalize
   watch.object('ResourceClaim', { metadata: kept, spec, status: { reservedFor } });
   assert.deepEqual(watch.tried(), ['p']);
 });
+
+test('a pod whose node is taken by a more important one looks for others to evict', () => {
+  const watch = new Watch();
+  for (const name of ['n1', 'n2']) watch.node(name);
+  const asking = (cpu: string): PodObject['spec'] => ({
+    containers: [{ name: 'c', resources: { requests: { cpu } } }],
+  });
+  for (const n of ['n1', 'n2']) watch.pod(`on-${n}`, 'x', { ...asking('4'), nodeName: n });
+  watch.pod('low', 'x', { ...asking('3'), priority: 10 });
+  assert.deepEqual(watch.tried(), ['low']);
+  const first = watch.core.nominator.nodeOf(2);
+  const selected = { nodeSelector: { [HOST]: first } };
+  watch.pod('high', 'x', { ...asking('3'), priority: 100, ...selected });
+  assert.deepEqual(watch.tried(), ['high', 'low']);
+  assert.equal(watch.core.nominator.nodeOf(2), first === 'n1' ? 'n2' : 'n1');
+});
