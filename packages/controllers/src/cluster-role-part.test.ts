@@ -64,3 +64,29 @@ test('where nothing is selected the rules are given up, which keeps those of oth
   assert.equal(api.applied.length, 1);
   assert.equal((api.applied[0]?.body as JsonObject | undefined)?.['rules'], undefined);
 });
+
+test('two roles that aggregate each other come to rest', async () => {
+  const api = new RolesApi();
+  startManager(api, ['clusterrole-aggregation-controller']);
+  await api.advance(100);
+  const rules = ['x', 'y', 'z'].map((one) => ({
+    apiGroups: [''],
+    resources: [one],
+    verbs: ['get'],
+  }));
+  const rule = (part: string): JsonObject => ({
+    aggregationRule: { clusterRoleSelectors: [{ matchLabels: { part } }] },
+  });
+  // in the order of the other, each: what one has read of the other it must not write over it
+  const [x = {}, y = {}, z = {}] = rules;
+  api.holdWatches(ROLES);
+  await api.add('one', { ...rule('two'), rules: [x, y, z] });
+  await api.add('two', { ...rule('one'), rules: [z, y, x] });
+  api.releaseWatches();
+  await api.advance(60_000);
+  assert.ok(api.applied.length <= 2, `${api.applied.length} writes`);
+  const orders = [...api.objects.values()]
+    .filter((one) => 'aggregationRule' in one)
+    .map((one) => JSON.stringify(one['rules']));
+  assert.equal(new Set(orders).size, 1);
+});

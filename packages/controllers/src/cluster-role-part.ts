@@ -8,10 +8,15 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import type { PartOptions } from './part-options.ts';
+import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
+import { revisionOf } from './pod-control.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
-const WORKERS = 5;
+/** One after the other: see `#work`. */
+const WORKERS = 1;
+/** The event of a write brings all roles back; without it they come after this. */
+const WRITE_LOOK_MS = 300_000;
 const MANAGER = 'clusterrole-aggregation-controller';
 const PATH = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
 
@@ -21,6 +26,8 @@ export class ClusterRolePart {
   readonly #roles: ObjectCache;
   /** Names of roles that aggregate others. */
   readonly #aggregating: Set<string> = new Set();
+  /** Our last write that is not in view yet. */
+  readonly #writes = new Expectations();
 
   constructor({ client, informers, onError }: PartOptions) {
     this.#client = client;
@@ -31,15 +38,24 @@ export class ClusterRolePart {
       onError,
       informers.queues.queue('ClusterRoleAggregator'),
     );
-    this.#roles = new ObjectCache(informers, PATH, (key, after) => {
-      if (after === undefined || objectAt(after, 'aggregationRule') === undefined) {
-        this.#aggregating.delete(key);
-      } else {
-        this.#aggregating.add(key);
-      }
-      // Any role may be selected by any rule, now or before.
-      for (const name of this.#aggregating) this.#workers.add(name);
-    });
+    this.#roles = new ObjectCache(
+      informers,
+      PATH,
+      (key, after) => {
+        if (after === undefined || objectAt(after, 'aggregationRule') === undefined) {
+          this.#aggregating.delete(key);
+        } else {
+          this.#aggregating.add(key);
+        }
+        this.#addAll();
+      },
+      () => this.#addAll(),
+    );
+  }
+
+  /** Any role may be selected by any rule, now or before. */
+  #addAll(): void {
+    for (const name of this.#aggregating) this.#workers.add(name);
   }
 
   start(): void {
@@ -52,6 +68,12 @@ export class ClusterRolePart {
 
   async #work(name: string): Promise<WorkResult> {
     await Promise.resolve();
+    // Two that select each other and are written by what both were before would swap the order of
+    // their rules for ever.
+    const { revision } = this.#roles.informer;
+    if (!this.#writes.isMet('', revision, () => true, this.#client.timers.wallMs())) {
+      return { againMs: WRITE_LOOK_MS };
+    }
     const role = this.#role(name);
     const rule = objectAt(role, 'aggregationRule');
     if (role === undefined || rule === undefined) return 'done';
@@ -89,6 +111,9 @@ export class ClusterRolePart {
         ...(rules.length === 0 ? {} : { rules }),
       },
     });
+    if (answer.ok) {
+      this.#writes.expectRevision('', revisionOf(answer.object), this.#client.timers.wallMs());
+    }
     return answer.ok || answer.code === 404 ? 'done' : 'retry';
   }
 }
