@@ -1,6 +1,9 @@
 /** A clock and its timers that move when they are told to, for simulations of many of them. */
 import type { Timers } from '@megaplane/client/client';
 
+/** From one look of the node lifecycle to the next. */
+const LOOK_MS = 5_000;
+
 interface Timer {
   readonly atMs: number;
   readonly order: number;
@@ -37,14 +40,14 @@ export class SimulatedTimers implements Timers {
     };
   }
 
-  /** The time in which somebody ran. */
+  /** The time in which somebody ran; who looks every so often takes a jump for one such pause. */
   awakeMs(): number {
     return this.#nowMs - this.#jumpedMs;
   }
 
   /** Nobody runs meanwhile: what is due fires late. */
   jump(byMs: number): void {
-    this.#jumpedMs += byMs;
+    this.#jumpedMs += Math.max(0, byMs - LOOK_MS);
     this.#nowMs += byMs;
   }
 

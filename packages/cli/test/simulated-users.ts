@@ -266,13 +266,18 @@ export class SimulatedUsers {
     await this.#deploy(name, 'w0');
   }
 
+  /** Up to three nodes of a zone fall silent at once. */
   #freeze(): void {
     const all = [...this.#fleet.nodes];
     const frozen = all.filter(([, { isFrozen }]) => isFrozen);
-    const [chosen] = all[this.#below(all.length)] ?? [''];
-    const isFull = frozen.length + 1 > FROZEN_SHARE * all.length;
-    if (isFull) for (const [name] of frozen) this.#fleet.freeze(name, false);
-    else this.#fleet.freeze(chosen, true);
+    const first = this.#below(all.length);
+    const count = 1 + this.#below(3);
+    const room = Math.floor(FROZEN_SHARE * all.length) - frozen.length;
+    if (room < 1) for (const [name] of frozen) this.#fleet.freeze(name, false);
+    for (let i = 0; i < Math.min(room, count); i++) {
+      const [name = ''] = all[(first + ZONES * i) % all.length] ?? [];
+      this.#fleet.freeze(name, true);
+    }
   }
 
   async #replaceNode(): Promise<void> {
