@@ -200,7 +200,9 @@ function daemonLaw(audit: Audit, set: Sight, pod: Sight): void {
     if (one !== pod && one.wasReady(audit.sinceMs)) served.add(daemonNode(one));
   }
   const nodes = [...audit.record.ofKind('Node')];
-  const down = nodes.filter(({ name }) => !served.has(name)).length;
+  // A node that is called silent has no part in an update.
+  const wanted = nodes.filter(({ object }) => listAt(object, 'spec', 'taints').length === 0);
+  const down = wanted.filter(({ name }) => !served.has(name)).length;
   const most = Math.max(1, Math.ceil((parseInt(shareOf(limits), 10) / 100) * nodes.length));
   audit.check(
     shareOf(limits) === '0' ? served.has(daemonNode(pod)) : down <= most,
