@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
-import { eventually, kubectlOf, kubectls, megaplane, NO_KUBECTL, startCluster } from './cluster.ts';
+import {
+  ENTRY,
+  eventually,
+  kubectlOf,
+  kubectls,
+  megaplane,
+  NO_KUBECTL,
+  startCluster,
+} from './cluster.ts';
 import type { Cluster } from './cluster.ts';
 
 const [program] = kubectls();
@@ -94,6 +105,23 @@ test('drained nodes are empty; upgraded ones show another version', { skip }, as
     // who cordoned a node before an upgrade wants it so after it
     ['old', 'oldtrue', 'old', 'v9.9.9true', 'v9.9.9', 'v9.9.9'],
   );
+});
+
+test('an upgrade that is interrupted brings its wave back as it was', { skip }, async () => {
+  const args = ['nodes', 'chaos', 'upgrade', 'node-0', 'node-2', '--to', 'v8.8.8', '--down', '10m'];
+  const upgrade = spawn(process.execPath, [ENTRY, ...args, '--kubeconfig', cluster.kubeconfig]);
+  const ended = Promise.all([text(upgrade.stdout), text(upgrade.stderr), once(upgrade, 'exit')]);
+  await eventually('the wave is down', () => chaos('list') !== 'no fault' || undefined);
+  upgrade.kill('SIGINT');
+  const [out, err, [code]] = await ended;
+  assert.match(out, /^stopped: 0 nodes are upgraded to v8\.8\.8, 2 are as they were$/m);
+  assert.match(err, /stopping: the nodes of this wave are brought back/);
+  assert.equal(code, 130);
+  assert.equal(chaos('list'), 'no fault');
+  const path = '{.spec.unschedulable}{.status.nodeInfo.kubeletVersion}';
+  for (const node of ['node-0', 'node-2']) {
+    assert.match(kubectl('get', 'node', node, '-o', `jsonpath=${path}`), /^v1\./);
+  }
 });
 
 test('what cannot be meant is refused', { skip }, () => {

@@ -23,6 +23,8 @@ interface Flags {
 }
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
+/** As shells say it of SIGINT. */
+const EXIT_INTERRUPTED = 130;
 /** A ConfigMap holds no more names. */
 const WAVE_MAX = 10_000;
 /** Shorter ones would be told to all simulators after their end. */
@@ -35,16 +37,18 @@ export function chaosCommand(done: (exitCode: number) => void): Command {
       'Says what happens to simulated nodes now; every simulator of the cluster hears of it.\n\n' +
         'Example: megaplane nodes chaos kill --kubeconfig ./kubeconfig --zone zone-a --for 5m',
     );
-  const act =
-    (work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>) =>
+  const act: Act =
+    (work) =>
     async (...args: unknown[]): Promise<void> => {
       const command = args.at(-1) as Command;
       const flags = command.optsWithGlobals<Flags>();
       const { createKubeClient } = await import('@megaplane/client/kube-client');
       const client = await createKubeClient({ kubeconfig: flags.kubeconfig });
       try {
-        process.stdout.write(`${await work(client, flags, command.args)}\n`);
-        done(0);
+        const end = await work(client, flags, command.args);
+        const { text, exitCode } = typeof end === 'string' ? { text: end, exitCode: 0 } : end;
+        process.stdout.write(`${text}\n`);
+        done(exitCode);
       } finally {
         client.close();
       }
@@ -54,8 +58,10 @@ export function chaosCommand(done: (exitCode: number) => void): Command {
   return chaos;
 }
 
+/** What a command says at its end; a text alone: all is well. */
+type End = string | { readonly text: string; readonly exitCode: number };
 type Act = (
-  work: (client: KubeClient, flags: Flags, names: string[]) => Promise<string>,
+  work: (client: KubeClient, flags: Flags, names: string[]) => Promise<End>,
 ) => (...args: unknown[]) => Promise<void>;
 
 function kubeletVersion(text: string): string {
@@ -173,10 +179,27 @@ function addDrains(chaos: Command, act: Act): void {
         const own = await chosen(client, flags, names);
         const { to: version, wave, down: downMs, pause: pauseMs, drain: isDrained } = flags;
         const timing = { downMs, pauseMs, timeoutMs: flags.timeout };
-        await upgrade(own, { client, version, wave, ...timing, isDrained, log: warn });
-        return `${own.length} nodes are upgraded to ${version}`;
+        const stop = untilInterrupted();
+        const options = { client, version, wave, ...timing, isDrained, log: warn, stop };
+        const count = await upgrade(own, options);
+        const upgraded = `${count} nodes are upgraded to ${version}`;
+        if (count === own.length) return upgraded;
+        const text = `stopped: ${upgraded}, ${own.length - count} are as they were`;
+        return { text, exitCode: EXIT_INTERRUPTED };
       }),
     );
+}
+
+/** Aborted by the first signal; the second one ends the process as ever. */
+function untilInterrupted(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (): void => {
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+    warn('stopping: the nodes of this wave are brought back');
+    controller.abort();
+  };
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  return controller.signal;
 }
 
 async function chosen(

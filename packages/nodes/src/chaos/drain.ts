@@ -18,6 +18,8 @@ export interface DrainOptions {
   /** Gives up after so long for each node. */
   readonly timeoutMs: number;
   readonly log: (message: string) => void;
+  /** Nothing more is asked to go once it is aborted. */
+  readonly stop?: AbortSignal;
 }
 
 /** Names of the nodes that a selector leaves, in their order. */
@@ -89,10 +91,11 @@ export async function drain(names: readonly string[], options: DrainOptions): Pr
   await each(names, (name) => empty(name, options));
 }
 
-async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Promise<void> {
+async function empty(name: string, options: DrainOptions): Promise<void> {
+  const { client, timeoutMs, log, stop } = options;
   const endMs = client.timers.nowMs() + timeoutMs;
   const asked = new Map<string, number>();
-  for (;;) {
+  while (stop?.aborted !== true) {
     const pods = await evictable(client, name, log);
     if (pods.length === 0) return;
     const nowMs = client.timers.nowMs();
@@ -106,8 +109,17 @@ async function empty(name: string, { client, timeoutMs, log }: DrainOptions): Pr
       asked.set(uid, nowMs + RETRY_MS);
       await evict(client, pod, log);
     }
-    await new Promise<void>((resolve) => client.timers.after(LOOK_MS, resolve));
+    await pause(LOOK_MS, options);
   }
+}
+
+/** Is over early when everything is to stop. */
+async function pause(durationMs: number, { client, stop }: DrainOptions): Promise<void> {
+  if (stop?.aborted === true) return;
+  await new Promise<void>((resolve) => {
+    client.timers.after(durationMs, resolve);
+    stop?.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 async function evictable(
@@ -156,33 +168,46 @@ const FORGOTTEN_MS = 60_000;
 
 /**
  * Drains, takes down, changes and brings back one wave of nodes after the other. Nodes that were
- * cordoned before stay so.
+ * cordoned before stay so. When it is to stop, the nodes of the wave come back as they are; returns
+ * how many have the version.
  */
-export async function upgrade(names: readonly string[], options: UpgradeOptions): Promise<void> {
-  const { client, wave, version, downMs, pauseMs, isDrained, log } = options;
-  const sleep = (durationMs: number): Promise<void> =>
-    new Promise((resolve) => client.timers.after(durationMs, resolve));
-  for (let start = 0; start < names.length; start += wave) {
-    const own = names.slice(start, start + wave);
-    const open: string[] = [];
-    if (isDrained) {
-      await each(own, async (name) => {
-        if (!(await isCordoned(client, name, log))) open.push(name);
-      });
-      await drain(own, options);
-    }
+export async function upgrade(names: readonly string[], options: UpgradeOptions): Promise<number> {
+  const { wave, version, pauseMs, log, stop } = options;
+  let done = 0;
+  while (done < names.length && stop?.aborted !== true) {
+    const own = names.slice(done, done + wave);
+    if (!(await upgradeWave(own, options))) break;
+    done += own.length;
+    log(`${done} of ${names.length} nodes have ${version}`);
+    if (done < names.length) await pause(pauseMs, options);
+  }
+  return done;
+}
+
+/** False when it was to stop before the nodes had the version. */
+async function upgradeWave(own: readonly string[], options: UpgradeOptions): Promise<boolean> {
+  const { client, version, downMs, isDrained, log, stop } = options;
+  const open: string[] = [];
+  if (isDrained) {
+    await each(own, async (name) => {
+      if (!(await isCordoned(client, name, log))) open.push(name);
+    });
+    await drain(own, options);
+  }
+  const isStopped = (): boolean => stop?.aborted === true;
+  if (!isStopped()) {
     const untilMs = client.timers.wallMs() + downMs + FORGOTTEN_MS;
     const whole = { selector: '', names: own, percent: 100, periodMs: 0 };
     const fault = await addFault(client, { kind: 'down', ...whole, untilMs }, log);
-    await sleep(downMs);
+    await pause(downMs, options);
     const nodeInfo = { kubeletVersion: version };
-    await each(own, (name) => patchNode(options, name, '/status', { status: { nodeInfo } }));
+    const body = { status: { nodeInfo } };
+    if (!isStopped()) await each(own, (name) => patchNode(options, name, '/status', body));
     await removeFaults(client, [fault.id], log);
-    const spec = { unschedulable: null };
-    await each(open, (name) => patchNode(options, name, '', { spec }));
-    log(`${Math.min(names.length, start + wave)} of ${names.length} nodes have ${version}`);
-    if (start + wave < names.length) await sleep(pauseMs);
   }
+  const isDone = !isStopped();
+  await each(open, (name) => patchNode(options, name, '', { spec: { unschedulable: null } }));
+  return isDone;
 }
 
 async function isCordoned(
