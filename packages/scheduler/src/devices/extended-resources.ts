@@ -15,7 +15,7 @@ import type { DeviceClassObject, DeviceRequest, ResourceClaimObject } from './de
 
 /** Every class stands for a resource of this prefix and its own name. */
 const CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';
-const ANNOTATION = 'resource.kubernetes.io/extended-resource-claim';
+export const MADE_CLAIM_ANNOTATION: string = 'resource.kubernetes.io/extended-resource-claim';
 /** As errors name a claim that does not exist yet. */
 const UNMADE = '<extended-resources>';
 /** Longest name of an object that others are named after. */
@@ -93,7 +93,8 @@ export function leftClaimOf(
 ): ResourceClaimObject | null {
   for (const claim of known.objects('ResourceClaim') as Iterable<ResourceClaimObject>) {
     const { annotations, ownerReferences = [] } = claim.metadata;
-    if (annotations?.[ANNOTATION] !== 'true' || claim.metadata.namespace !== namespace) continue;
+    if (annotations?.[MADE_CLAIM_ANNOTATION] !== 'true' || claim.metadata.namespace !== namespace)
+      continue;
     const isOwn = ownerReferences.some(
       ({ name, uid, controller }) =>
         controller === true && name === pod.metadata.name && uid === pod.metadata.uid,
@@ -133,7 +134,7 @@ export function extendedClaimFor(
   const metadata = {
     namespace: pod.namespace,
     ...nameOf(pod),
-    annotations: { [ANNOTATION]: 'true' },
+    annotations: { [MADE_CLAIM_ANNOTATION]: 'true' },
     ownerReferences: [owner],
   };
   return { claim: { metadata, spec: { devices: { requests } } }, mappings };

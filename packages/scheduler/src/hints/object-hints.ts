@@ -1,7 +1,7 @@
 /** Volumes, devices and what describes them, by the plugin that rejected a pod. */
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceClassObject, ResourceClaimObject } from '../devices/device-objects.ts';
-import { resourcesBehind } from '../devices/extended-resources.ts';
+import { MADE_CLAIM_ANNOTATION, resourcesBehind } from '../devices/extended-resources.ts';
 import type { KubeObject } from '../objects.ts';
 import { namespaceOf } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -144,8 +144,13 @@ function standsForMore(pod: PodInfo, { before, after }: Change<DeviceClassObject
   return has.some((name) => !had.includes(name) && (pod.requests.scalars.get(name) ?? 0) > 0);
 }
 
-/** Devices are there again for everybody; the pods that name the claim hear of it anyhow. */
-function isFreed(_pod: PodInfo, { before, after }: Change<ResourceClaimObject>): boolean {
+/**
+ * Devices are there again for everybody, or a claim is gone that an earlier try left behind, for
+ * which a pod of its namespace may wait; those who name a claim hear of it anyhow.
+ */
+function isFreed(pod: PodInfo, { before, after }: Change<ResourceClaimObject>): boolean {
+  const isMade = before?.metadata.annotations?.[MADE_CLAIM_ANNOTATION] === 'true';
+  if (after === undefined && isMade) return namespaceOf(before) === pod.namespace;
   return before?.status?.allocation !== undefined && after?.status?.allocation === undefined;
 }
 
