@@ -11,8 +11,8 @@ import { grpcClient } from '@megaplane/wire/grpc-client';
 import type { GrpcClient } from '@megaplane/wire/grpc';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 
-/** A message: field numbers with a number, text, or messages. */
-export type Fields = readonly (readonly [number, number | bigint | string | Fields])[];
+/** A message: field numbers with a number, text, or messages, which may be encoded already. */
+export type Fields = readonly (readonly [number, number | bigint | string | Buffer | Fields])[];
 
 /** Encodes a message; numbers as varints (negative ones as ten bytes), zero included. */
 export function encode(fields: Fields): Buffer {
@@ -22,10 +22,14 @@ export function encode(fields: Fields): Buffer {
       parts.push(varint(field * 8), varint(value));
       continue;
     }
-    const content = typeof value === 'string' ? Buffer.from(value, 'latin1') : encode(value);
+    const content = typeof value === 'string' ? Buffer.from(value, 'latin1') : bytesOf(value);
     parts.push(varint(field * 8 + 2), varint(content.length), content);
   }
   return Buffer.concat(parts);
+}
+
+function bytesOf(value: Buffer | Fields): Buffer {
+  return Buffer.isBuffer(value) ? value : encode(value);
 }
 
 function varint(value: number | bigint): Buffer {

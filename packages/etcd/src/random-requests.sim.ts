@@ -190,7 +190,7 @@ export function sameLease(text: string): string {
 
 export function hasUnknown(fields: Fields): boolean {
   return fields.some(([, value]) =>
-    typeof value === 'object' ? hasUnknown(value) : value === UNKNOWN,
+    typeof value === 'object' && !Buffer.isBuffer(value) ? hasUnknown(value) : value === UNKNOWN,
   );
 }
 
