@@ -266,6 +266,42 @@ test('a stall of the server that holds leases and answers back marks nobody', ()
   }
 });
 
+test('after a stall of the server each node has its whole grace to be heard from', () => {
+  for (const answer of ['slow', 'none'] as const) {
+    const world = new World();
+    world.add(30);
+    world.steps(4);
+    world.silence(...world.nodes.keys());
+    world.answer = answer;
+    world.steps(120);
+    world.answer = 'prompt';
+    // Kubelets that waited for longer and longer come back one by one.
+    for (const fake of world.nodes.values()) {
+      if (world.log.length > 0) break;
+      fake.isBeating = true;
+      world.step(1_000);
+    }
+    assert.deepEqual(world.log, [], answer);
+    world.silence('z-1');
+    world.steps(12);
+    assert.match(world.log.join(), /unknown z-1,.*unreachable z-1$/, 'who stays silent is told');
+  }
+});
+
+test('a stall of the server that ends before the grace is no silence of the nodes', () => {
+  const world = new World();
+  world.add(30);
+  world.steps(4);
+  world.silence(...world.nodes.keys());
+  world.answer = 'none';
+  world.steps(9);
+  world.answer = 'prompt';
+  world.steps(2);
+  for (const fake of world.nodes.values()) fake.isBeating = true;
+  world.steps(20);
+  assert.deepEqual(world.log, []);
+});
+
 test('a watch that lost its events marks nobody, because the server is asked', () => {
   const world = new World();
   world.add(10);

@@ -6,7 +6,10 @@
  * pass that comes late moves observed time on by one period only, and while the view of the
  * cluster is not trusted it stands still. So a stall of our own never makes a node look dead. And
  * before a node is marked, it is read once more from the server (`confirm`); if the server answers
- * none of these reads for a while, it stalls, and then all nodes get their whole grace again.
+ * none of these reads for a while, it stalls, and then all nodes get their whole grace again, as
+ * with each later reading that fails: until one is answered, each pass asks for one. So it does,
+ * too, where no node at all was heard from for a while, so that a stall is known before anybody's
+ * grace is over.
  *
  * What remains is real: nodes that are silent while the server answers promptly. If that is all of
  * them, no taint NoExecute is set and those set before are taken away (full disruption).
@@ -56,6 +59,8 @@ const QUIET_MASK: number =
 const QUIET: number = TRUE;
 /** A server that was asked by `confirm` and answered nothing for longer stalls. */
 export const CONFIRM_MS_MAX = 2_000;
+/** So much of the grace without a sign of life of any node makes a pass ask whether the server is. */
+const QUIET_SHARE_MAX = 0.25;
 /** A pass may be late by this much before the delay counts as a stall. */
 const LATENESS_MS_MAX = 1_000;
 const ZONES_MAX = 65_536;
@@ -93,6 +98,10 @@ export class NodeLifecycle {
   /** Nobody counts as silent for longer than since this observed time. */
   #floorMs = 0;
   #isTrusted = true;
+  /** The server did not answer the last reading, or any before it for a while. */
+  #isStalled = false;
+  /** Observed time of the last sign of life of any node. */
+  #heardMs = 0;
   #isTotal = false;
   /** Passes that came late, and how much observed time they left out. */
   stalls = 0;
@@ -143,6 +152,7 @@ export class NodeLifecycle {
     if (this.#nodes.lease.get(id) === lease) return;
     this.#nodes.lease.set(id, lease);
     this.#nodes.seenMs.set(id, this.seenMs);
+    this.#heardMs = this.#observedMs;
   }
 
   /** The lease of a silent node; no sign of life. */
@@ -152,7 +162,9 @@ export class NodeLifecycle {
 
   /** The lease of a node was renewed at the observed time `seenMs` or before, whatever it says. */
   moved(id: number, seenMs: number): void {
-    if (seenMs > this.#nodes.seenMs.get(id)) this.#nodes.seenMs.set(id, seenMs);
+    if (seenMs <= this.#nodes.seenMs.get(id)) return;
+    this.#nodes.seenMs.set(id, seenMs);
+    this.#heardMs = this.#observedMs;
   }
 
   /** Whether a pass has met the node. */
@@ -187,6 +199,7 @@ export class NodeLifecycle {
   /** One pass over all nodes; `nowMs` is monotonic. Costs about 10 ns a node. */
   pass(nowMs: number): void {
     this.#advance(nowMs);
+    this.#probe();
     for (const zone of this.zones) zone.ready = zone.notReady = 0;
     const nodes = this.#nodes;
     const end = nodes.keys.idEnd;
@@ -214,6 +227,23 @@ export class NodeLifecycle {
     const most = this.#rules.periodMs + LATENESS_MS_MAX;
     if (passed > most) this.stalls++;
     this.#observedMs += passed > most ? this.#rules.periodMs : Math.max(0, passed);
+  }
+
+  /** Asks whether the server answers, by the reading of a node that is not given up yet. */
+  #probe(): void {
+    const isQuiet =
+      this.#observedMs - this.#heardMs > this.#rules.graceMs * QUIET_SHARE_MAX && this.#isTrusted;
+    if (!this.#isStalled && !isQuiet) return;
+    const { bits, keys } = this.#nodes;
+    for (let id = 0; id < keys.idEnd; id++) {
+      const own = bits.get(id);
+      if ((own & EXISTS) === 0 || (own & ALL_UNKNOWN) === ALL_UNKNOWN) continue;
+      // Those that are under way tell the same.
+      if ((own & CONFIRMING) !== 0) return;
+      bits.set(id, own | CONFIRMING);
+      this.#effects.confirm(id);
+      return;
+    }
   }
 
   #judgeSilence(id: number, bits: number, ready: number): void {
@@ -341,6 +371,7 @@ export class NodeLifecycle {
       this.#stalled();
       return false;
     }
+    this.#isStalled = false;
     const isFresh = nodes.heartbeat.get(id) !== heartbeat || nodes.lease.get(id) !== lease;
     if (isFresh) {
       nodes.heartbeat.set(id, heartbeat);
@@ -363,6 +394,7 @@ export class NodeLifecycle {
 
   #stalled(): void {
     this.distrusts++;
+    this.#isStalled = true;
     this.#floorMs = this.#observedMs;
   }
 
