@@ -61,11 +61,14 @@ class Troubles {
   readonly #random: Random;
   readonly #cluster: ClusterSimulation;
   readonly #renewMs: number;
+  /** Told when controllers begin anew. */
+  readonly #began: () => void;
   #manager: Manager;
   #storm: Fault = 'none';
 
-  constructor(cluster: ClusterSimulation, random: Random, renewMs: number) {
+  constructor(cluster: ClusterSimulation, random: Random, renewMs: number, began: () => void) {
     this.#renewMs = renewMs;
+    this.#began = began;
     this.#cluster = cluster;
     this.#random = random;
     this.#manager = newManager(cluster, random, renewMs);
@@ -104,6 +107,7 @@ class Troubles {
   restartManager(): void {
     this.#manager.stop();
     this.#manager = newManager(this.#cluster, this.#random, this.#renewMs);
+    this.#began();
   }
 
   end(): void {
@@ -162,7 +166,8 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
     while (!isDone) await cluster.settle();
     await deed;
   };
-  const troubles = new Troubles(cluster, new Random(seed).fork('troubles'), renewMs);
+  const began = (): void => auditor.controllersBegan();
+  const troubles = new Troubles(cluster, new Random(seed).fork('troubles'), renewMs, began);
   await during(users.begin(plan.nodes));
   await cluster.advance(60_000);
   if (!isQuiet) troubles.begin();

@@ -13,9 +13,9 @@ const PARTIAL_SHARE = 0.55;
 const FEW = 2;
 
 export class NodeLaws {
-  /** When a node of each zone was tainted last. */
-  readonly #taintedMs: Map<string, number> = new Map();
-  /** Since when each zone has been so disturbed that none of its nodes may be tainted. */
+  /** When nodes of each zone were tainted of late. */
+  readonly #taintedMs: Map<string, readonly number[]> = new Map();
+  /** Since when, awake, each zone has been so disturbed that none of its nodes may be tainted. */
   readonly #disturbedMs: Map<string, number> = new Map();
 
   forget(): void {
@@ -33,16 +33,27 @@ export class NodeLaws {
       readiness(sight.object) !== 'True',
       () => `${sight.title} is ready and tainted NoExecute`,
     );
-    const sinceMs = audit.nowMs - (this.#taintedMs.get(zone) ?? -Infinity);
+    this.#paced(audit, sight, zone);
+    const knownMs = audit.awakeMs - (audit.nowMs - audit.sinceMs);
     audit.check(
-      sinceMs >= EVICTION_MS - JUDGED_MS,
-      () => `${sight.title} is tainted ${sinceMs} ms after another one of ${zone}`,
-    );
-    this.#taintedMs.set(zone, audit.nowMs);
-    audit.check(
-      !((this.#disturbedMs.get(zone) ?? Infinity) < audit.sinceMs),
+      !((this.#disturbedMs.get(zone) ?? Infinity) < knownMs),
       () => `${sight.title} is tainted, and most nodes of ${zone} are silent`,
     );
+  }
+
+  /** Where what was refused is written later, the turns of some nodes come at once. */
+  #paced(audit: Audit, { title }: Sight, zone: string): void {
+    const sinceMs = audit.nowMs - EVICTION_MS + JUDGED_MS;
+    const known = this.#taintedMs.get(zone) ?? [];
+    const recent = known.filter((timeMs) => timeMs > sinceMs);
+    const lateMs = audit.isQuiet ? 0 : audit.nowMs - audit.sinceMs;
+    const most = 1 + Math.floor(lateMs / EVICTION_MS);
+    recent.push(audit.nowMs);
+    audit.check(
+      recent.length <= most,
+      () => `${title} is one of ${recent.length} of ${zone} tainted within ${EVICTION_MS} ms`,
+    );
+    this.#taintedMs.set(zone, recent);
   }
 
   #count(audit: Audit, zone: string): void {
@@ -55,7 +66,7 @@ export class NodeLaws {
     }
     const isDisturbed = silent > FEW && silent < all && silent / all >= PARTIAL_SHARE;
     if (!isDisturbed) this.#disturbedMs.delete(zone);
-    else if (!this.#disturbedMs.has(zone)) this.#disturbedMs.set(zone, audit.nowMs);
+    else if (!this.#disturbedMs.has(zone)) this.#disturbedMs.set(zone, audit.awakeMs);
   }
 }
 
