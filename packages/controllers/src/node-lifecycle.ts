@@ -59,7 +59,7 @@ const QUIET_MASK: number =
 const QUIET: number = TRUE;
 /** A server that was asked by `confirm` and answered nothing for longer stalls. */
 export const CONFIRM_MS_MAX = 2_000;
-/** So much of the grace without a sign of life of any node makes a pass ask whether the server is. */
+/** After so much of the grace without a sign of life of any node, a pass asks for one answer. */
 const QUIET_SHARE_MAX = 0.25;
 /** A pass may be late by this much before the delay counts as a stall. */
 const LATENESS_MS_MAX = 1_000;
