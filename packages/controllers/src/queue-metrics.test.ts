@@ -53,7 +53,32 @@ test('a queue tells what kube-controller-manager tells of its own', async () => 
     .map((one) => /le="([^"]+)"/.exec(one)?.[1]);
   assert.equal(
     bounds.join(' '),
-    '1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 ' +
-      '0.001 0.01 0.1 1 10 100 1000 +Inf',
+    '1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 ' + '0.001 0.01 0.1 1 10 +Inf',
   );
+});
+
+test('queues of one name are told as one', () => {
+  const board = new QueueBoard();
+  const [signing, approving] = [board.queue('certificate'), board.queue('certificate')];
+  signing.depth = () => 2;
+  approving.depth = () => 3;
+  signing.added('a', 0);
+  signing.began('a', 1_000);
+  approving.added('a', 0);
+  approving.began('a', 4_000);
+  approving.ended('a', true, 4_500);
+  const lines = board.lines(6_000).filter((line) => /_total|_depth|_sum|_count/.test(line));
+  assert.deepEqual(
+    lines.filter((line) => !line.startsWith('#')),
+    [
+      'workqueue_adds_total{name="certificate"} 2',
+      'workqueue_depth{name="certificate"} 5',
+      'workqueue_queue_duration_seconds_sum{name="certificate"} 5',
+      'workqueue_queue_duration_seconds_count{name="certificate"} 2',
+      'workqueue_retries_total{name="certificate"} 1',
+      'workqueue_work_duration_seconds_sum{name="certificate"} 0.5',
+      'workqueue_work_duration_seconds_count{name="certificate"} 1',
+    ],
+  );
+  assert.ok(board.lines(6_000).includes('workqueue_unfinished_work_seconds{name="certificate"} 5'));
 });

@@ -5,10 +5,10 @@
 
 import { edgeText } from '@megaplane/client/exposition';
 
-/** Upper bounds of the histograms in seconds: 10 ns to 1,000 s, each ten times the last. */
+/** Upper bounds of the histograms in seconds: 10 ns to 10 s, each ten times the last. */
 const BOUNDS: number[] = [];
 // Multiplied as upstream does it: the labels show where that is not quite a power of ten.
-for (let bound = 10e-9; BOUNDS.length < 12; bound *= 10) BOUNDS.push(bound);
+for (let bound = 10e-9; BOUNDS.length < 10; bound *= 10) BOUNDS.push(bound);
 /** Keys whose wait is timed at once; those beyond in a longer queue are not. */
 const TIMED_KEYS_MAX = 10_000;
 
@@ -21,6 +21,13 @@ class Durations {
     const index = at < 0 ? BOUNDS.length : at;
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
     this.#sum += seconds;
+  }
+
+  addAll(others: Durations): void {
+    others.#counts.forEach((count, i) => {
+      this.#counts[i] = (this.#counts[i] ?? 0) + count;
+    });
+    this.#sum += others.#sum;
   }
 
   lines(metric: string, label: string): string[] {
@@ -37,7 +44,6 @@ class Durations {
 
 /** One queue. `K` is compared by identity, as in the queue itself. */
 export class QueueMetrics {
-  readonly name: string;
   readonly #queued = new Durations();
   readonly #worked = new Durations();
   readonly #since: Map<unknown, number> = new Map();
@@ -46,10 +52,6 @@ export class QueueMetrics {
   #retries = 0;
   /** Keys ready to be worked on; told by the queue. */
   depth: () => number = () => 0;
-
-  constructor(name: string) {
-    this.name = name;
-  }
 
   added(key: unknown, nowMs: number): void {
     this.#adds++;
@@ -69,48 +71,89 @@ export class QueueMetrics {
     if (isRetry) this.#retries++;
   }
 
-  /** Values by metric; histograms as their lines. */
-  read(nowMs: number): ReadonlyMap<string, readonly string[]> {
-    const label = `name="${this.name}"`;
+  read(nowMs: number): QueueReading {
     const ages = [...this.#active.values()].map((since) => (nowMs - since) / 1000);
-    const one = (metric: string, value: number): [string, string[]] => [
-      metric,
-      [`${metric}{${label}} ${value}`],
-    ];
-    const many = (metric: string, durations: Durations): [string, string[]] => [
-      metric,
-      durations.lines(metric, label),
-    ];
-    return new Map([
-      one('workqueue_adds_total', this.#adds),
-      one('workqueue_depth', this.depth()),
-      one('workqueue_longest_running_processor_seconds', Math.max(0, ...ages)),
-      many('workqueue_queue_duration_seconds', this.#queued),
-      one('workqueue_retries_total', this.#retries),
-      one(
-        'workqueue_unfinished_work_seconds',
-        ages.reduce((sum, age) => sum + age, 0),
-      ),
-      many('workqueue_work_duration_seconds', this.#worked),
-    ]);
+    return {
+      adds: this.#adds,
+      depth: this.depth(),
+      retries: this.#retries,
+      longestSeconds: Math.max(0, ...ages),
+      unfinishedSeconds: ages.reduce((sum, age) => sum + age, 0),
+      queued: this.#queued,
+      worked: this.#worked,
+    };
   }
+}
+
+interface QueueReading {
+  readonly adds: number;
+  readonly depth: number;
+  readonly retries: number;
+  readonly longestSeconds: number;
+  readonly unfinishedSeconds: number;
+  readonly queued: Durations;
+  readonly worked: Durations;
+}
+
+/** Lines by metric of queues that share a name: their sum, but for the longest. */
+function linesOf(name: string, readings: readonly QueueReading[]): Map<string, readonly string[]> {
+  const label = `name="${name}"`;
+  const sum = (value: (one: QueueReading) => number): number =>
+    readings.reduce((all, one) => all + value(one), 0);
+  const one = (metric: string, value: number): [string, string[]] => [
+    metric,
+    [`${metric}{${label}} ${value}`],
+  ];
+  const many = (metric: string, value: (one: QueueReading) => Durations): [string, string[]] => {
+    const all = new Durations();
+    for (const reading of readings) all.addAll(value(reading));
+    return [metric, all.lines(metric, label)];
+  };
+  const longest = Math.max(...readings.map((reading) => reading.longestSeconds));
+  return new Map([
+    one(
+      'workqueue_adds_total',
+      sum((reading) => reading.adds),
+    ),
+    one(
+      'workqueue_depth',
+      sum((reading) => reading.depth),
+    ),
+    one('workqueue_longest_running_processor_seconds', longest),
+    many('workqueue_queue_duration_seconds', (reading) => reading.queued),
+    one(
+      'workqueue_retries_total',
+      sum((reading) => reading.retries),
+    ),
+    one(
+      'workqueue_unfinished_work_seconds',
+      sum((reading) => reading.unfinishedSeconds),
+    ),
+    many('workqueue_work_duration_seconds', (reading) => reading.worked),
+  ]);
 }
 
 /** All queues of a process. */
 export class QueueBoard {
-  readonly #queues: QueueMetrics[] = [];
+  readonly #queues: Map<string, QueueMetrics[]> = new Map();
 
-  /** Begins to count for a queue; two of one name are told together with a number. */
+  /** Begins to count for a queue; those of one name are told together, as upstream does. */
   queue(name: string): QueueMetrics {
-    const others = this.#queues.filter((one) => one.name.replace(/_\d+$/, '') === name).length;
-    const queue = new QueueMetrics(others === 0 ? name : `${name}_${others + 1}`);
-    this.#queues.push(queue);
+    const queue = new QueueMetrics();
+    const others = this.#queues.get(name);
+    if (others === undefined) this.#queues.set(name, [queue]);
+    else others.push(queue);
     return queue;
   }
 
   /** In Prometheus' text format, metric by metric. */
   lines(nowMs: number): string[] {
-    const read = this.#queues.map((queue) => queue.read(nowMs));
+    const read = [...this.#queues].map(([name, queues]) =>
+      linesOf(
+        name,
+        queues.map((queue) => queue.read(nowMs)),
+      ),
+    );
     const metrics = [...(read[0]?.keys() ?? [])];
     return metrics.flatMap((metric) => {
       const isHistogram = metric.endsWith('_duration_seconds');

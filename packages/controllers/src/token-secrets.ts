@@ -51,7 +51,7 @@ export class TokenSecrets {
       options.workers ?? WORKERS,
       (key) => this.#work(key),
       options.onError,
-      options.informers.queues.queue('serviceaccount_tokens_secret'),
+      options.informers.queues.queue('serviceaccount_tokens_service'),
     );
     const { informers } = options;
     this.#secrets = informers.subscribe({ path: '/api/v1/secrets' }, this.#secretHandler());

@@ -104,7 +104,7 @@ export class SigningPart extends RequestPart {
       readonly random: Random;
     },
   ) {
-    super(options, 'certificate_signing', async (name, object) => {
+    super(options, 'certificate', async (name, object) => {
       const signer = stringAt(object, 'spec', 'signerName');
       const isSigned = stringAt(object, 'status', 'certificate') !== '';
       const isApproved = conditionOf(object, 'Approved') !== undefined;
@@ -162,7 +162,7 @@ const APPROVALS = [
 export class ApprovingPart extends RequestPart {
   constructor(options: CertificateOptions) {
     const { client } = options;
-    super(options, 'certificate_approving', async (name, object) => {
+    super(options, 'certificate', async (name, object) => {
       const isDecided = ['Approved', 'Denied'].some((one) => conditionOf(object, one));
       if (isDecided || stringAt(object, 'status', 'certificate') !== '') return 'done';
       if (stringAt(object, 'spec', 'signerName') !== KUBELET_CLIENT) return 'done';
