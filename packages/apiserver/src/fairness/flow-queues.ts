@@ -79,6 +79,15 @@ export class FlowQueue<T> {
     this.seatsWaiting -= ticket.seats;
   }
 
+  /**
+   * No queue may save up time from before its oldest request came. To be told after each change:
+   * what is paid for later counts from there.
+   */
+  bound(): void {
+    const head = this.peek();
+    if (head !== null && this.nextR < head.arrivalR) this.nextR = head.arrivalR;
+  }
+
   /** Those that wait, oldest first. */
   list(): Ticket<T>[] {
     return this.#tickets.filter((ticket) => ticket.isWaiting);
@@ -164,6 +173,7 @@ export class FlowQueues<T> {
     queue.push(ticket);
     this.waiting++;
     this.seatsWaiting += ticket.seats;
+    queue.bound();
   }
 
   #activate(queue: FlowQueue<T>): void {
@@ -181,8 +191,6 @@ export class FlowQueues<T> {
       if (queue.waiting === 0) continue;
       const head = queue.peek();
       if (head === null) continue;
-      // no queue may save up time from before its oldest request came
-      if (queue.nextR < head.arrivalR) queue.nextR = head.arrivalR;
       const end = queue.nextR + head.seats * GUESS_MS;
       const { queues } = this.shape;
       const step = (queue.index - this.#robin - 1 + 2 * queues) % queues;
@@ -222,6 +230,7 @@ export class FlowQueues<T> {
     this.startR = queue.nextR;
     this.startMeter = this.#meter;
     queue.nextR += ticket.seats * GUESS_MS;
+    queue.bound();
   }
 
   /** A ticket that has run is over: its queue pays for what it really took. */
@@ -232,6 +241,7 @@ export class FlowQueues<T> {
     queue.seatsInUse -= ticket.seats;
     this.#seatsInUse -= ticket.seats;
     queue.nextR -= ticket.seats * (GUESS_MS - (nowMs - ticket.startedMs));
+    queue.bound();
     this.#retire(queue);
   }
 
@@ -242,7 +252,9 @@ export class FlowQueues<T> {
     queue.remove(ticket);
     this.waiting--;
     this.seatsWaiting -= ticket.seats;
-    if (ticket.startedMs < 0) this.#retire(queue);
+    if (ticket.startedMs >= 0) return;
+    queue.bound();
+    this.#retire(queue);
   }
 
   /** A queue with nothing in it has no claims: when used again, it begins at the meter. */
