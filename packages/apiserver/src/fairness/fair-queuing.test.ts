@@ -83,6 +83,51 @@ test('each level gets the same part of its target, within its bounds', () => {
   assert.equal(allocateSeats(8, [{ lower: 6, upper: 7, target: 6 }]), null);
 });
 
+test('seats are divided to the half as upstream divides them', () => {
+  const divide = (total: number, rows: readonly (readonly number[])[]): number[] => {
+    const claims = rows.map(([lower = 0, upper = 0, target = 0]) => ({ lower, upper, target }));
+    const { seats, fairFraction } = allocateSeats(total, claims) ?? assert.fail();
+    return [...seats.map(Math.round), fairFraction];
+  };
+  // rows as Go's flowcontrol package 0.36.1 answered them
+  const rows = [
+    [50, 244, 71],
+    [24, 32, 61],
+    [23, 196, 25],
+    [25, 85, 59],
+  ];
+  assert.deepEqual(divide(261, rows), [107, 32, 38, 85, 1.5]);
+  assert.deepEqual(
+    divide(67, [
+      [20, 45, 80],
+      [47, 140, 125],
+    ]),
+    [20, 47, 0.25],
+  );
+  assert.deepEqual(
+    divide(185, [
+      [20, 45, 80],
+      [47, 140, 125],
+    ]),
+    [45, 140, 1.12],
+  );
+  assert.deepEqual(divide(0, [[0, 5, 3]]), [0, 0]);
+});
+
+test('a level whose drain is over leaves its seats to the others', () => {
+  const levels = new Levels<number>(600, 0);
+  levels.configure([config({ name: 'a' }), config({ name: 'b' })], 0);
+  const [a, b] = [levels.find('a'), levels.find('b')];
+  const ticket = new Ticket(0, 1, 0n, 0);
+  b?.start(ticket, 0);
+  levels.configure([config({ name: 'a' })], 1);
+  assert.equal(a?.nominalSeats, 300);
+  b?.finish(ticket, 2);
+  levels.tick(1000);
+  assert.equal(levels.find('b'), undefined);
+  assert.deepEqual([a?.nominalSeats, a?.seats], [600, 600]);
+});
+
 test('a flow with a flood gets no more than one with a trickle', () => {
   const level = new PriorityLevel<string>(config(), 0);
   level.configure(config(), 4, 10);
@@ -284,4 +329,6 @@ test('a level is read with upstream’s limits on one request', () => {
   assert.equal(level.upperSeats, 845);
   assert.equal(level.seats, 135);
   assert.equal(level.seatsMax, 37);
+  level.configure({ ...level.config, type: 'reject' }, 600, 245);
+  assert.equal(level.seatsMax, Infinity, 'only queues limit what one request takes');
 });

@@ -85,7 +85,7 @@ export class Fairness {
     const { level, schema, series } = route;
     call.flowFields = route.fields;
     const isExempt = level.config.type === 'exempt';
-    const seats = isExempt ? 1 : this.#estimate.seatsOf(call, verb, served, level.seatsMax);
+    const seats = this.#estimate.seatsOf(call, verb, served, level.seatsMax);
     series.seats.observe(seats);
     if (served !== undefined) this.#estimate.countWatches(call, verb, served, series);
     const nowMs = this.#options.clockMs();

@@ -137,22 +137,24 @@ export class FlowConfig {
     return found;
   }
 
-  /** The mandatory objects count even where they are missing. */
+  /** The mandatory objects count even where they are missing, or dangle. */
   #build(levels: readonly JsonObject[], schemas: readonly JsonObject[]): FlowTable {
     const mandatory = standardObjects().filter((one) => one.isMandatory);
+    const nameOf = (object: JsonObject): string => stringAt(object, 'metadata', 'name');
     const withMandatory = (kind: string, given: readonly JsonObject[]): JsonObject[] => {
-      const names = new Set(given.map((object) => stringAt(object, 'metadata', 'name')));
+      const names = new Set(given.map(nameOf));
       const missing = mandatory
         .map(({ object }) => object)
         .filter((object) => object['kind'] === kind)
-        .filter((object) => !names.has(stringAt(object, 'metadata', 'name')));
+        .filter((object) => !names.has(nameOf(object)));
       return [...given, ...missing];
     };
     const configs = withMandatory('PriorityLevelConfiguration', levels).map(readLevel);
-    const known = new Set(configs.map(({ name }) => name));
-    const read = withMandatory('FlowSchema', schemas)
-      .map(readFlowSchema)
-      .filter((schema) => known.has(schema.level));
+    const known = new Set(levels.map(nameOf));
+    const leading = schemas.filter((object) =>
+      known.has(stringAt(object, 'spec', 'priorityLevelConfiguration', 'name')),
+    );
+    const read = withMandatory('FlowSchema', leading).map(readFlowSchema);
     this.levels.configure(configs, this.#clockMs());
     this.#routes = new Map();
     const fallback = read.find(({ name }) => name === CATCH_ALL);

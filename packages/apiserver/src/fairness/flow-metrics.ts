@@ -236,7 +236,7 @@ function ofLevels(levels: Levels<unknown>, nowMs: number): Readonly<Record<strin
     },
     priority_level_seat_utilization: ratio('phase="executing",', ({ use }) => use.seats),
     seat_fair_frac: (lines, name) => lines.push(`${name} ${levels.fairFraction}`),
-    target_seats: gauge(({ demand, lowerSeats }) => Math.max(lowerSeats, demand.smoothed)),
+    target_seats: gauge((at) => at.targetSeats),
     upper_limit_seats: gauge((at) => at.upperSeats),
   };
 }

@@ -11,6 +11,7 @@ export class Levels<T> {
   readonly #serverSeats: number;
   readonly #byName = new Map<string, PriorityLevel<T>>();
   #all: readonly PriorityLevel<T>[] = [];
+  #configs: readonly LevelConfig[] = [];
   #nextMs: number;
   fairFraction = 0;
 
@@ -39,6 +40,7 @@ export class Levels<T> {
 
   /** These levels from now on; what is left of others drains. */
   configure(configs: readonly LevelConfig[], nowMs: number): void {
+    this.#configs = configs;
     const wanted = new Set(configs.map(({ name }) => name));
     for (const level of this.all()) {
       level.isQuiescing = !wanted.has(level.name);
@@ -61,12 +63,11 @@ export class Levels<T> {
 
   /** About once a second. */
   tick(nowMs: number): void {
+    // the seats of a level that has drained are the others' again
+    const hasDrained = this.all().some(({ isQuiescing, isIdle }) => isQuiescing && isIdle);
+    if (hasDrained) this.configure(this.#configs, nowMs);
     if (nowMs < this.#nextMs) return;
     this.#nextMs = nowMs + BORROWING_MS;
-    for (const level of this.all()) {
-      if (level.isQuiescing && level.isIdle) this.#byName.delete(level.name);
-    }
-    this.#all = [...this.#byName.values()];
     this.#share(nowMs);
   }
 
@@ -83,6 +84,7 @@ export class Levels<T> {
       level.demand.close(nowMs);
       if (level.config.type === 'exempt') {
         allot(level, Math.max(level.lowerSeats, level.demand.highWatermark));
+        level.targetSeats = Math.max(level.seats, level.demand.smoothed);
         remaining -= level.seats;
       } else limited.push(level);
     }
@@ -90,6 +92,9 @@ export class Levels<T> {
       const lower = Math.max(lowerSeats, Math.min(nominalSeats, demand.highWatermark));
       return { lower, upper: upperSeats, target: Math.max(lower, demand.smoothed) };
     });
+    for (const [index, level] of limited.entries()) {
+      level.targetSeats = claims[index]?.target ?? 0;
+    }
     const lowest = limited.reduce((sum, { lowerSeats }) => sum + lowerSeats, 0);
     const wanted = claims.reduce((sum, { lower }) => sum + lower, 0);
     this.fairFraction = 0;
@@ -104,10 +109,9 @@ export class Levels<T> {
     } else {
       // as upstream: out of all seats, though exempt requests may use some of them just now
       const allocation = allocateSeats(total, claims);
-      if (allocation === null) return;
-      this.fairFraction = allocation.fairFraction;
+      this.fairFraction = allocation?.fairFraction ?? 0;
       for (const [index, level] of limited.entries()) {
-        allot(level, Math.round(allocation.seats[index] ?? 0));
+        allot(level, Math.round(allocation?.seats[index] ?? level.seats));
       }
     }
   }

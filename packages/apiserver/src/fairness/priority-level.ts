@@ -65,6 +65,8 @@ export class PriorityLevel<T> {
   upperSeats = 0;
   /** What the level may use just now. */
   seats = 0;
+  /** What it would have got, if there had been no others. */
+  targetSeats = 0;
   seatsInUse = 0;
   executing = 0;
   /** Processor time used, in milliseconds for each seat: levels take turns by it. */
@@ -77,6 +79,7 @@ export class PriorityLevel<T> {
   renewals = 0;
   /** No schema leads here any more: it goes when it is empty. */
   isQuiescing = false;
+  #isConfigured = false;
 
   constructor(config: LevelConfig, nowMs: number) {
     this.config = config;
@@ -110,7 +113,8 @@ export class PriorityLevel<T> {
     this.nominalSeats = nominal;
     this.lowerSeats = nominal - lendable;
     this.upperSeats = nominal + borrowable;
-    if (this.seats === 0) this.seats = nominal - Math.trunc(lendable / 2);
+    if (!this.#isConfigured) this.seats = nominal - Math.trunc(lendable / 2);
+    this.#isConfigured = true;
   }
 
   /** The level's seats for the next while; `spare` stands for them where it has none. */
@@ -125,12 +129,12 @@ export class PriorityLevel<T> {
     return type === 'queue' ? shape.queues * shape.lengthMax : 0;
   }
 
-  /** The most seats that one request may take. */
+  /** The most seats that one request may take; only queues have a limit of their own. */
   get seatsMax(): number {
     const { type, shape } = this.config;
-    const handSize = type === 'queue' ? shape.handSize : 1;
+    if (type !== 'queue') return Infinity;
     const share = Math.ceil(this.nominalSeats * SEATS_SHARE_MAX);
-    return Math.max(1, Math.min(share, Math.floor(this.nominalSeats / handSize)));
+    return Math.max(1, Math.min(share, Math.floor(this.nominalSeats / shape.handSize)));
   }
 
   /** A request of so many seats could run now. */

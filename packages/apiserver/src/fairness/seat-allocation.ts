@@ -19,8 +19,12 @@ export interface Allocation {
 /** Smaller targets count as this, so that shares of nothing are even. */
 const TARGET_MIN = 0.001;
 const EPSILON = 1e-7;
-/** Halvings of an interval: more than a double has bits. */
-const HALVINGS = 200;
+
+/** Where the fraction meets a bound: from there on the sum grows by so much more, or less. */
+interface Bend {
+  readonly fraction: number;
+  readonly slope: number;
+}
 
 /**
  * Seats that sum to `total`, or null where the bounds do not allow that. Every level gets
@@ -31,20 +35,54 @@ export function allocateSeats(total: number, claims: readonly SeatClaim[]): Allo
   const lowest = claims.reduce((sum, { lower }) => sum + lower, 0);
   const highest = claims.reduce((sum, { upper }) => sum + upper, 0);
   if (total < 0 || lowest - total > EPSILON || total - highest > EPSILON) return null;
-  const at = (fraction: number): number[] =>
-    claims.map(({ lower, upper }, index) =>
-      Math.max(lower, Math.min(upper, fraction * (targets[index] ?? 0))),
-    );
-  const sumAt = (fraction: number): number => at(fraction).reduce((sum, one) => sum + one, 0);
-  let low = 0;
-  let high = claims.reduce((most, { upper }, index) => {
-    return Math.max(most, upper / (targets[index] ?? 1));
-  }, 0);
-  // the sum grows with the fraction: halve the interval until it cannot be told from a point
-  for (let step = 0; step < HALVINGS && high - low > Number.EPSILON * high; step++) {
-    const middle = (low + high) / 2;
-    if (sumAt(middle) < total) low = middle;
-    else high = middle;
+  if (total === 0) return { seats: claims.map(() => 0), fairFraction: 0 };
+  const relative = (bound: 'lower' | 'upper'): number[] =>
+    claims.map((claim, index) => claim[bound] / (targets[index] ?? 1));
+  const [lower, upper] = [relative('lower'), relative('upper')];
+  if (lowest - total > -EPSILON) {
+    return { seats: claims.map((claim) => claim.lower), fairFraction: Math.min(...lower) };
   }
-  return { seats: at(high), fairFraction: high };
+  if (total - highest > -EPSILON) {
+    return { seats: claims.map((claim) => claim.upper), fairFraction: Math.max(...upper) };
+  }
+  // where no bound counts there is nothing to search: halves of seats stay halves
+  const free = total / targets.reduce((sum, one) => sum + one, 0);
+  const isFree = Math.max(...lower) <= free && free <= Math.min(...upper);
+  const fairFraction = isFree ? free : findFraction(lowest, total, bendsOf(targets, lower, upper));
+  const seats = claims.map((claim, index) =>
+    Math.max(claim.lower, Math.min(claim.upper, fairFraction * (targets[index] ?? 0))),
+  );
+  return { seats, fairFraction };
+}
+
+function bendsOf(
+  targets: readonly number[],
+  lower: readonly number[],
+  upper: readonly number[],
+): Bend[] {
+  const bends = targets.flatMap((target, index): Bend[] => [
+    { fraction: lower[index] ?? 0, slope: target },
+    { fraction: upper[index] ?? 0, slope: -target },
+  ]);
+  return bends.toSorted((a, b) => a.fraction - b.fraction);
+}
+
+/** Goes up from bend to bend, in straight lines, to where the sum has grown to `total`. */
+function findFraction(lowest: number, total: number, bends: readonly Bend[]): number {
+  let fraction = bends[0]?.fraction ?? 0;
+  let slope = 0;
+  let sum = lowest;
+  let rising = 0;
+  for (const bend of bends) {
+    if (bend.fraction > fraction) {
+      const isLevel = rising === 0;
+      const end = isLevel ? Infinity : fraction + (total - sum) / slope;
+      if (end <= bend.fraction) return end;
+      if (!isLevel) sum += (bend.fraction - fraction) * slope;
+      fraction = bend.fraction;
+    }
+    slope += bend.slope;
+    rising += Math.sign(bend.slope);
+  }
+  return fraction;
 }
