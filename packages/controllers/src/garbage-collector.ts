@@ -35,6 +35,8 @@ const WORKERS = 64;
 const ROWS_PER_RESOURCE = 2 ** 32;
 /** An owner of unknown kind may become known when its definition is installed. */
 const UNKNOWN_AGAIN_MS = 30_000;
+/** References to other namespaces that are remembered as told; older ones may be told again. */
+const TOLD_MAX = 10_000;
 const UNBLOCKED_AGAIN_MS = 100;
 /** Events come and go by themselves and own nothing. */
 const IGNORED = new Set(['events', 'events.events.k8s.io']);
@@ -65,6 +67,8 @@ export class GarbageCollector {
   /** Numbers by version and kind. */
   readonly #byKind: Map<string, number> = new Map();
   readonly #workers: Workers<number>;
+  /** Uids of dependent and owner. */
+  readonly #toldForeign: Set<string> = new Set();
   deletions = 0;
 
   readonly #syncErrors: Counter;
@@ -320,7 +324,7 @@ export class GarbageCollector {
    */
   #searchElsewhere(resource: number, row: number, owner: OwnerReference, index: number): number {
     const informer = this.#watched[index]?.informer;
-    const found = this.graph.searchOnce(index, owner.uid, informer?.idLimit ?? 0);
+    const found = this.graph.search(index, owner.uid, informer?.idLimit ?? 0);
     if (found === undefined || informer === undefined) return 0;
     if (found >= 0) this.#tellForeign(resource, row, owner, informer, found);
     return found;
@@ -344,6 +348,12 @@ export class GarbageCollector {
     const dependent = this.#watched[resource]?.resource.kind ?? '';
     const reason = 'OwnerRefInvalidNamespace';
     const ownUid = this.graph.uidOf(resource, row);
+    const told = `${ownUid} ${uid}`;
+    if (this.#toldForeign.has(told)) return;
+    this.#toldForeign.add(told);
+    if (this.#toldForeign.size > TOLD_MAX) {
+      for (const oldest of this.#toldForeign.keys().take(1)) this.#toldForeign.delete(oldest);
+    }
     this.#options.announce(dependent, namespace, name, 'Warning', reason, text, ownUid);
   }
 

@@ -124,9 +124,15 @@ test('what the server has not is remembered for all dependents', () => {
   assert(world.graph.isAbandoned(0, 1));
   assert(!world.graph.isAbandoned(0, 2));
   assert.equal(world.graph.uidOf(0, 1), UIDS[1]);
-  assert.equal(world.graph.searchOnce(0, UIDS[6] ?? '', 8), -1);
+  assert.equal(world.graph.search(0, UIDS[6] ?? '', 8), -1);
   world.put(6, []);
-  assert.equal(world.graph.searchOnce(0, UIDS[6] ?? '', 8), undefined);
+  assert.equal(world.graph.search(0, UIDS[6] ?? '', 8), undefined);
+  world.put(3, [5]);
+  world.put(5, []);
+  assert.equal(world.graph.search(0, UIDS[5] ?? '', 8), 5);
+  assert.equal(world.graph.search(0, UIDS[5] ?? '', 8), 5);
+  world.remove(5);
+  assert.equal(world.graph.search(0, UIDS[5] ?? '', 8), undefined);
 });
 
 test('dependents are exactly those that a naive model finds, whatever happens', () => {

@@ -68,6 +68,8 @@ export class GarbageGraph {
   readonly #state = new Uint8Column();
   readonly #placeResource = new Int32Column();
   readonly #placeRow = new Int32Column();
+  /** Rows of owners that a search found: few, as only wrong references have it done. */
+  readonly #foundAt: Map<number, number> = new Map();
   readonly #edgeOwner = new Int32Column();
   readonly #edgeResource = new Uint16Column();
   readonly #edgeRow = new Int32Column();
@@ -332,16 +334,23 @@ export class GarbageGraph {
   }
 
   /**
-   * A row of the resource with this uid, under whatever name, or -1; looks through all rows below
-   * `rowEnd`, once for each uid: undefined where that was done before.
+   * A row of the resource with this uid, under whatever name, or -1. Looks through all rows below
+   * `rowEnd` once for each uid; then it is the row that was found, undefined where it is no more.
    */
-  searchOnce(resource: number, uid: string, rowEnd: number): number | undefined {
+  search(resource: number, uid: string, rowEnd: number): number | undefined {
     const owner = this.#owners.find(this.#key, 0, this.#readUidText(uid));
     if (owner < 0) return -1;
-    if ((this.#state.get(owner) & SEARCHED) !== 0) return undefined;
-    this.#state.set(owner, this.#state.get(owner) | SEARCHED);
     const rows = this.#rows[resource]!;
-    for (let row = 0; row < rowEnd; row++) if (this.#isUid(rows, row)) return row;
+    if ((this.#state.get(owner) & SEARCHED) !== 0) {
+      const found = this.#foundAt.get(owner);
+      return found !== undefined && this.#isUid(rows, found) ? found : undefined;
+    }
+    this.#state.set(owner, this.#state.get(owner) | SEARCHED);
+    for (let row = 0; row < rowEnd; row++) {
+      if (!this.#isUid(rows, row)) continue;
+      this.#foundAt.set(owner, row);
+      return row;
+    }
     return -1;
   }
 
@@ -393,6 +402,7 @@ export class GarbageGraph {
   }
 
   #clearOwner(owner: number): void {
+    this.#foundAt.delete(owner);
     this.#head.set(owner, 0);
     this.#state.set(owner, 0);
     this.#placeResource.set(owner, 0);
