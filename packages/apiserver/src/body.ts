@@ -21,7 +21,7 @@ import type { Call } from './call.ts';
 import type { CustomVersion } from './custom/custom-kind.ts';
 import { readCustomJson } from './custom/custom-objects.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE } from './negotiation.ts';
-import { parseYaml, yamlComplaints } from './yaml-body.ts';
+import { readYaml, yamlComplaints } from './yaml-body.ts';
 
 /** Upstream's limit of a request's body. */
 export const BODY_BYTES_MAX: number = 3 * 1024 * 1024;
@@ -67,7 +67,7 @@ export function readBody(
   const type = mediaTypeOf(call);
   if (custom !== null) return readCustom(call, type, expected, isStrict, custom);
   if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
-  const decoded = decode(call.body, type, expected, isStrict, hasVoids);
+  const decoded = decode(call, type, expected, isStrict, hasVoids);
   if (!decoded.ok) return failed(badRequest(decoded.message));
   return success({ object: decoded.object, complaints: decoded.strictErrors });
 }
@@ -78,18 +78,18 @@ export function readOptionsBody(call: Call, kind: string): Result<JsonObject> {
   if (!size.ok) return size;
   const type = mediaTypeOf(call);
   if (type !== '' && !BODY_TYPES.includes(type)) return failed(unsupportedMediaType(BODY_TYPES));
-  const decoded = decodeOptions(call.body, type, kind);
+  const decoded = decodeOptions(call, type, kind);
   return decoded.ok ? success(decoded.object) : failed(badRequest(decoded.message));
 }
 
-function decodeOptions(bytes: Buffer, type: string, kind: string): Body {
+function decodeOptions(call: Call, type: string, kind: string): Body {
   if (type === PROTOBUF_TYPE) {
     // client-go names the group of the resource, which says nothing about the type
-    return decodeProtobufOptions(bytes, kind);
+    return decodeProtobufOptions(call.body, kind);
   }
-  if (type !== YAML_TYPE) return decodeJsonOptions(bytes, kind);
-  const json = jsonOfYaml(bytes, { apiVersion: 'v1', kind });
-  return typeof json === 'string' ? { ok: false, message: json } : decodeJsonOptions(json, kind);
+  if (type !== YAML_TYPE) return decodeJsonOptions(call.body, kind);
+  const read = jsonOfYaml(call, { apiVersion: 'v1', kind });
+  return 'message' in read ? read : decodeJsonOptions(read.json, kind);
 }
 
 function readCustom(
@@ -103,37 +103,47 @@ function readCustom(
     return failed(unsupportedMediaType(CUSTOM_TYPES));
   }
   if (type !== YAML_TYPE) return readCustomJson(call.body, custom, expected, isStrict);
-  const json = jsonOfYaml(call.body, expected);
-  if (typeof json === 'string') return failed(badRequest(json));
-  const form = readCustomJson(json, custom, expected, isStrict);
+  const read = jsonOfYaml(call, expected);
+  if ('message' in read) return failed(badRequest(read.message));
+  const form = readCustomJson(read.json, custom, expected, isStrict);
   if (!form.ok || !isStrict) return form;
-  const doubles = yamlComplaints(call.body.toString('utf8'));
-  return success({ ...form.value, complaints: [...doubles, ...form.value.complaints] });
+  return success({ ...form.value, complaints: [...read.complaints, ...form.value.complaints] });
 }
 
+type ReadDocument =
+  | { readonly json: Buffer; readonly complaints: readonly string[] }
+  | { readonly ok: false; readonly message: string };
+
 /** The text of a document as JSON, or what is wrong with it. */
-function jsonOfYaml(bytes: Buffer, expected: ExpectedKind): Buffer | string {
-  const parsed = parseYaml(bytes.toString('utf8'));
-  if (!('error' in parsed)) return Buffer.from(JSON.stringify(parsed.value));
-  return unrecognized(bytes, 0, bytes.length, expected, parsed.error).message;
+function jsonOfYaml(call: Call, expected: ExpectedKind): ReadDocument {
+  const { body } = call;
+  const read = (call.yaml ??= readYaml(body.toString('utf8')));
+  if ('error' in read) {
+    const { message } = unrecognized(body, 0, body.length, expected, read.error);
+    return { ok: false, message };
+  }
+  const { buffer, byteOffset, length } = read.json;
+  return {
+    json: Buffer.from(buffer, byteOffset, length),
+    complaints: yamlComplaints(read.doubles),
+  };
 }
 
 function decode(
-  bytes: Buffer,
+  call: Call,
   type: string,
   expected: ExpectedKind,
   isStrict: boolean,
   hasVoids: boolean,
 ): Body {
+  const bytes = call.body;
   if (type === PROTOBUF_TYPE) return decodeProtobufBody(bytes, 0, bytes.length, expected);
   if (type !== YAML_TYPE)
     return decodeJsonBody(bytes, 0, bytes.length, expected, isStrict, hasVoids);
-  const json = jsonOfYaml(bytes, expected);
-  if (typeof json === 'string') return { ok: false, message: json };
+  const read = jsonOfYaml(call, expected);
+  if ('message' in read) return read;
+  const { json } = read;
   const body = decodeJsonBody(json, 0, json.length, expected, isStrict, hasVoids);
   if (!body.ok || !isStrict) return body;
-  return {
-    ...body,
-    strictErrors: [...yamlComplaints(bytes.toString('utf8')), ...body.strictErrors],
-  };
+  return { ...body, strictErrors: [...read.complaints, ...body.strictErrors] };
 }

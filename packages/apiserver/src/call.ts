@@ -1,5 +1,5 @@
 /** One request on its way through the server: what it asks, who asks, and how it is answered. */
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
@@ -17,6 +17,7 @@ import { durationMs, type Query } from './query.ts';
 import type { AuditRecord } from './operations/audit-record.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { Sink } from './sink.ts';
+import type { YamlReading } from './yaml-body.ts';
 import { yamlText } from './yaml-text.ts';
 
 const WARNINGS_RUNES_MAX = 4096;
@@ -108,6 +109,10 @@ export class Call {
    * shared and the refusal may rest on an old state.
    */
   retry: (() => void) | null = null;
+
+  /** What the body says in YAML, or an applied one in JSON, where that was read before. */
+  yaml: YamlReading | null = null;
+  json: JsonValue | undefined;
 
   constructor(
     exchange: Exchange,

@@ -30,6 +30,7 @@ import type { CustomVersion } from './custom/custom-kind.ts';
 import { deleteCollection } from './collection-removal.ts';
 import { deprecationOf } from './deprecation.ts';
 import { readListOptions, type ListOptions } from './list-options.ts';
+import { whenRead } from './long-yaml.ts';
 import { partScope } from './managed/field-scope.ts';
 import { ownersOfPart, shownObject, trackNew } from './managed/tracking.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
@@ -113,7 +114,13 @@ export function answerResource(
     return;
   }
   call.isRouted = true;
-  const ordinary = (one: Call): void => answerVerb(world, admission, one, served);
+  const answer = (one: Call): void => answerVerb(world, admission, one, served);
+  // what is behind a proxy reads its bodies itself
+  const isOwn = !isProxied(call.exchange.path) && !isPassedOn(call.info.subresource);
+  const ordinary = (one: Call): void => {
+    if (isOwn) whenRead(world, admission, one, () => answer(one));
+    else answer(one);
+  };
   const isPlain = warning === '' && call.record === null;
   if (isPlain && world.repeated?.answer(call, served, ordinary) === true) return;
   ordinary(call);

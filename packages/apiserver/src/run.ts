@@ -52,6 +52,7 @@ import { upkeepFlows } from './fairness/flow-upkeep.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
 import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
+import { YamlThread } from './yaml-thread.ts';
 
 const TICK_MS = 1000;
 /** History that is older is forgotten, as kube-apiserver has etcd do it. */
@@ -256,6 +257,7 @@ async function makeServer(
   const signing = signerOptions(options, await pki.tokenKey);
   const signer = new TokenSigner(signing.key, signing.options);
   const pool = new WebhookPool();
+  const yaml = new YamlThread();
   const webhooks = new PatientCalls(pool);
   const audit = openAudit(options, { caller: webhooks, log: options.log });
   const edge = {
@@ -274,7 +276,7 @@ async function makeServer(
   const server = createApiServer({
     storage,
     authorizers: authorizers.links,
-    edge: serverEdge(),
+    edge: serverEdge(yaml),
     address: `${address}:${options.securePort}`,
     process: processParts(options),
     signer,
@@ -301,12 +303,13 @@ async function makeServer(
   const stopFollowing = (): void => {
     authorizers.stop();
     authentication.stop();
+    yaml.close();
   };
   return { server, audit, webhooks: pool, stopFollowing };
 }
 
 /** Time, chance and turns of the event loop. */
-function serverEdge(): ServerOptions['edge'] {
+function serverEdge(yaml: YamlThread): ServerOptions['edge'] {
   const pieces = new Pieces(
     (work) => setImmediate(work),
     () => performance.now(),
@@ -319,6 +322,7 @@ function serverEdge(): ServerOptions['edge'] {
     deferPiece: (work) => pieces.add(work),
     runPiece: (work, waits) => pieces.run(work, waits),
     walk: (steps, waits, done) => pieces.walk(steps, waits, done),
+    readYaml: (body, done) => yaml.read(body, done),
   };
 }
 

@@ -195,7 +195,7 @@ function updated(
 }
 
 function applied(context: SubresourceContext): NextScale {
-  const config = readConfig(context.call.body.toString('utf8'));
+  const config = readConfig(context.call);
   return (scale, owners) => {
     if (!config.ok) return config;
     const scope = scaleScope(context.call, 'Apply');

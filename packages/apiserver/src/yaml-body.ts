@@ -11,6 +11,15 @@ interface Yaml {
   readonly LineCounter: new () => LineCounter;
 }
 
+/** A document of a request: as JSON, with what strict decoding tells of its keys. */
+export type YamlReading =
+  | {
+      readonly json: Uint8Array;
+      /** `line 4: key "a" already set in map` for each key that a mapping has again. */
+      readonly doubles: readonly string[];
+    }
+  | { readonly error: string };
+
 interface YamlDocument {
   readonly errors: readonly Error[];
   readonly contents: YamlNode | null;
@@ -122,11 +131,35 @@ const OCTAL = {
  * one key the last counts; members are sorted, as upstream's way through JSON leaves them.
  */
 export function parseYaml(sent: string): { value: JsonValue } | { error: string } {
+  const parsed = parse(sent);
+  return 'error' in parsed ? parsed : { value: parsed.value };
+}
+
+/** The same as bytes of JSON, and the keys that it has twice. */
+export function readYaml(sent: string): YamlReading {
+  const parsed = parse(sent);
+  if ('error' in parsed) return parsed;
+  const json = Buffer.from(JSON.stringify(parsed.value));
+  return { json, doubles: doublesOf(parsed.document, parsed.lineCounter) };
+}
+
+interface Parsed {
+  readonly document: YamlDocument;
+  readonly lineCounter: LineCounter;
+}
+
+function parsedDocument(text: string): Parsed {
+  const lineCounter = new (library().LineCounter)();
+  const uniqueKeys = false;
+  const options = { version: '1.1', logLevel: 'silent', uniqueKeys, customTags, lineCounter };
+  return { document: library().parseDocument(text, options), lineCounter };
+}
+
+function parse(sent: string): (Parsed & { value: JsonValue }) | { error: string } {
   const early = textFault(sent);
   if (early !== '') return { error: `yaml: ${early}` };
-  const text = withLineFeeds(sent);
-  const options = { version: '1.1', logLevel: 'silent', uniqueKeys: false, customTags };
-  const document = library().parseDocument(text, options);
+  const parsed = parsedDocument(withLineFeeds(sent));
+  const { document } = parsed;
   const fault = document.errors[0];
   if (fault !== undefined) return { error: `yaml: ${lineFirst(fault.message)}` };
   const inner = contentsFault(document.contents);
@@ -136,7 +169,7 @@ export function parseYaml(sent: string): { value: JsonValue } | { error: string 
     const value = stringKeys(document.toJS({ maxAliasCount: -1 }) as JsonValue);
     const infinite = unsupportedNumber(value);
     if (infinite !== undefined) return { error: `json: unsupported value: ${infinite}` };
-    return { value };
+    return { ...parsed, value };
   } catch (error) {
     return { error: `yaml: ${aliasFault((error as Error).message)}` };
   }
@@ -192,19 +225,14 @@ function lineFirst(error: string): string {
   return place === null || place[1] === '1' ? text : `line ${place[1] ?? ''}: ${text}`;
 }
 
-/** `line 4: key "a" already set in map` for each key that a mapping has again. */
-export function doubledKeys(text: string): string[] {
+function doublesOf(document: YamlDocument, lineCounter: LineCounter): string[] {
   const found: { readonly line: number; readonly text: string }[] = [];
-  const yamlLibrary = library();
-  const lineCounter = new yamlLibrary.LineCounter();
-  const uniqueKeys = false;
-  const options = { version: '1.1', logLevel: 'silent', uniqueKeys, customTags, lineCounter };
-  yamlLibrary.visit(yamlLibrary.parseDocument(withLineFeeds(text), options), {
+  library().visit(document, {
     Map: (_: unknown, map: YamlMap) => {
       const seen = new Set<unknown>();
       for (const { key } of map.items) {
-        const { line } = lineCounter.linePos(key.range[0] ?? 0);
         if (seen.has(key.value)) {
+          const { line } = lineCounter.linePos(key.range[0] ?? 0);
           const name = JSON.stringify(key.value);
           found.push({ line, text: `line ${line}: key ${name} already set in map` });
         }
@@ -217,9 +245,8 @@ export function doubledKeys(text: string): string[] {
 
 const STRICT_HEAD = 'yaml: unmarshal errors:\n';
 
-/** What strict decoding says of a document: one complaint with a line for each key, or none. */
-export function yamlComplaints(text: string): string[] {
-  const lines = doubledKeys(text);
+/** What strict decoding says of doubled keys: one complaint with a line for each key, or none. */
+export function yamlComplaints(lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [STRICT_HEAD + lines.map((line) => `  ${line}`).join('\n')];
 }
 

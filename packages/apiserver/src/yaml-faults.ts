@@ -8,6 +8,8 @@ export interface YamlNode {
   readonly value?: unknown;
   readonly range?: readonly number[] | null;
   readonly items?: readonly (YamlNode | YamlPair)[];
+  /** Of an alias: what it stands for. */
+  resolve?: unknown;
 }
 
 interface YamlPair {
@@ -50,13 +52,20 @@ export function contentsFault(contents: YamlNode | null): string {
 class Walk {
   fault = '';
   readonly #sizes = new Map<string, Size | null>();
+  readonly #nodes = new Map<string, YamlNode>();
 
   sizeOf(node: YamlNode | null): Size {
     const size = { aliases: 0, bytes: 0 };
     if (node === null || this.fault !== '') return size;
     const { anchor, range } = node;
-    if (anchor !== undefined) this.#sizes.set(anchor, null);
+    if (anchor !== undefined) {
+      this.#sizes.set(anchor, null);
+      this.#nodes.set(anchor, node);
+    }
     if (node.items === undefined && typeof node.source === 'string' && !('value' in node)) {
+      const target = this.#nodes.get(node.source);
+      // the library goes through the whole document for each alias that is merged
+      if (target !== undefined) node.resolve = () => target;
       return this.#aliasSize(node.source);
     }
     size.bytes = (range?.[1] ?? 0) - (range?.[0] ?? 0);

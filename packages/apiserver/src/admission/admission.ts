@@ -286,11 +286,14 @@ export class Admission {
       return;
     }
     call.keepBody();
-    world.edge.deferPiece(() => {
-      if (call.exchange.closed || call.code !== 0) return;
-      then();
-      this.#guard(call.exchange.connection);
-    });
+    world.edge.deferPiece(() => this.resume(call, then));
+  }
+
+  /** Goes on with a request in another turn than its own; whoever left meanwhile is not served. */
+  resume(call: Call, then: () => void): void {
+    if (call.exchange.closed || call.code !== 0) return;
+    then();
+    this.#guard(call.exchange.connection);
   }
 
   #conclude(write: Admitted, verdict: Status | Later, then: Admit, rest: () => void): void {

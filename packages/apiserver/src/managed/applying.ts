@@ -15,12 +15,13 @@ import { countMembers } from '@megaplane/machinery/strict-json';
 import { countMembersIn } from '@megaplane/machinery/typed-json';
 import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import { checkSize } from '../body.ts';
+import type { Call } from '../call.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
 import { refittedApplied, typeOf } from '../schema-gate.ts';
 import type { Change } from '../updating.ts';
 import type { WriteOptions } from '../write-options.ts';
 import type { WriteContext } from '../writing.ts';
-import { doubledKeys, parseYaml } from '../yaml-body.ts';
+import { readYaml } from '../yaml-body.ts';
 import { fieldScope } from './field-scope.ts';
 
 export const APPLY_TYPE = 'application/apply-patch+yaml';
@@ -35,17 +36,25 @@ export function readApply(
 ): Result<Change> {
   const size = checkSize(context.call);
   if (!size.ok) return size;
-  const text = context.call.body.toString('utf8');
-  const json = jsonOf(text);
-  const config = readConfig(text, json);
+  const { call } = context;
+  const plain = call.json ?? readPlainJson(call.body);
+  const config = plain === undefined ? readConfig(call) : configOf(plain);
   if (!config.ok) return config;
-  const mayHaveDoubles = json === undefined || !hasEachMember(context.call.body, json);
   return success((previous) => {
     const applied = applyTo(context, subresource, options, previous, config.value);
-    if (!applied.ok || !mayHaveDoubles) return applied;
-    const strict = checkDoubles(context, options, text);
+    if (!applied.ok || plain !== undefined) return applied;
+    const strict = checkDoubles(context, options);
     return strict.ok ? applied : strict;
   });
+}
+
+/**
+ * JSON is YAML, and what kubectl sends; the library is for what people write, and for members that
+ * are there twice. Undefined for these.
+ */
+export function readPlainJson(body: Buffer): JsonValue | undefined {
+  const json = jsonOf(body.toString('utf8'));
+  return json !== undefined && hasEachMember(body, json) ? json : undefined;
 }
 
 /** As many as were read: looking for doubled ones by the library takes ten times as long. */
@@ -53,20 +62,21 @@ function hasEachMember(body: Buffer, json: JsonValue): boolean {
   return countMembers(body, 0, body.length) === countMembersIn(json);
 }
 
-/** JSON is YAML, and what kubectl sends; the library is for what people write. */
-export function readConfig(
-  text: string,
-  json: JsonValue | undefined = jsonOf(text),
-): Result<JsonObject> {
-  let value = json;
-  if (value === undefined) {
-    const parsed = parseYaml(text);
-    if ('error' in parsed) {
-      const why = `error converting YAML to JSON: ${parsed.error}`;
-      return failed(badRequest(`error decoding YAML: ${why}`));
-    }
-    value = parsed.value;
-  }
+/** What is applied, in JSON or YAML. */
+export function readConfig(call: Call): Result<JsonObject> {
+  const json = jsonOf(call.body.toString('utf8'));
+  if (json !== undefined) return configOf(json);
+  const read = (call.yaml ??= readYaml(call.body.toString('utf8')));
+  if (!('error' in read)) return configOf(JSON.parse(textOf(read.json)) as JsonValue);
+  const why = `error converting YAML to JSON: ${read.error}`;
+  return failed(badRequest(`error decoding YAML: ${why}`));
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('utf8');
+}
+
+function configOf(value: JsonValue): Result<JsonObject> {
   if (value === null) return success({});
   if (isObject(value)) return success(value);
   const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
@@ -86,13 +96,10 @@ function jsonOf(text: string): JsonValue | undefined {
 }
 
 /** Keys that a document has twice: refused where asked for, else told. */
-function checkDoubles(
-  { call }: WriteContext,
-  { fieldValidation }: WriteOptions,
-  text: string,
-): Result<true> {
+function checkDoubles({ call }: WriteContext, { fieldValidation }: WriteOptions): Result<true> {
   if (fieldValidation === 'Ignore') return success(true);
-  const doubles = doubledKeys(text);
+  const read = (call.yaml ??= readYaml(call.body.toString('utf8')));
+  const doubles = 'doubles' in read ? read.doubles : [];
   if (doubles.length === 0) return success(true);
   if (fieldValidation === 'Strict') {
     const lines = doubles.map((line) => `\n  ${line}`).join('');

@@ -1,0 +1,37 @@
+/** Bodies in YAML that are too long to be read in a turn of the event loop. */
+import { timeout } from '@megaplane/machinery/status';
+import type { Admission } from './admission/admission.ts';
+import { BODY_BYTES_MAX, mediaTypeOf } from './body.ts';
+import type { Call } from './call.ts';
+import { APPLY_TYPE, readPlainJson } from './managed/applying.ts';
+import { YAML_TYPE } from './negotiation.ts';
+import type { World } from './world.ts';
+
+/** Shorter ones take some 10 ms. */
+export const LONG_YAML_BYTES_MIN: number = 16 * 1024;
+
+/** Goes on with a request at once, or in a later turn, when its long document was read. */
+export function whenRead(world: World, admission: Admission, call: Call, then: () => void): void {
+  const { edge } = world;
+  if (edge.readYaml === undefined || !isLongYaml(call)) {
+    then();
+    return;
+  }
+  call.keepBody();
+  edge.readYaml(call.body, (reading) => {
+    admission.resume(call, () => {
+      call.yaml = reading;
+      if (reading === null) call.fail(timeout());
+      else then();
+    });
+  });
+}
+
+function isLongYaml(call: Call): boolean {
+  const { length } = call.body;
+  if (length < LONG_YAML_BYTES_MIN || length > BODY_BYTES_MAX) return false;
+  const type = mediaTypeOf(call);
+  if (type !== APPLY_TYPE) return type === YAML_TYPE;
+  call.json = readPlainJson(call.body);
+  return call.json === undefined;
+}

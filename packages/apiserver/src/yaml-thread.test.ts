@@ -1,0 +1,114 @@
+/** Long documents are read beside the event loop, with the same results. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { define, definitionOf, startRig, versionOf, type Rig } from './custom/definitions.sim.ts';
+import { readYaml, type YamlReading } from './yaml-body.ts';
+import { YamlThread } from './yaml-thread.ts';
+
+const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const YAML = { 'content-type': 'application/yaml' };
+const APPLY = { 'content-type': 'application/apply-patch+yaml' };
+
+/** A server whose long documents are read when the test says so. */
+function startReading(): Rig & { readonly readOne: (isInTime?: boolean) => void } {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const waiting: (() => void)[] = [];
+  let isInTime = true;
+  rig.api.parts.world.edge.readYaml = (body, done) => {
+    waiting.push(() => done(isInTime ? readYaml(Buffer.from(body).toString('utf8')) : null));
+  };
+  const readOne = (wanted = true): void => {
+    isInTime = wanted;
+    const work = waiting.shift();
+    assert.ok(work !== undefined, 'a document waits to be read');
+    work();
+    rig.settle();
+  };
+  return { ...rig, readOne };
+}
+
+function widget(name: string, rest: string): string {
+  const data = `  data: ${'x'.repeat(20_000)}\n${rest}`;
+  return `apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: ${name}}\nspec:\n${data}`;
+}
+
+test('a long document is waited for, and told of as a short one is', () => {
+  const { ask, readOne } = startReading();
+  const made = ask('POST', WIDGETS, Buffer.from(widget('a', '  b: 1\n  b: 2\n')), YAML);
+  assert.equal(made.status, 0);
+  readOne();
+  assert.equal(made.status, 201, made.text);
+  assert.match(String(made.headers), /line 7: key \\"b\\" already set in map/);
+  const strict = ask(
+    'POST',
+    `${WIDGETS}?fieldValidation=Strict`,
+    Buffer.from(widget('b', '  b: 1\n  b: 2\n')),
+    YAML,
+  );
+  readOne();
+  assert.equal(strict.status, 400);
+  assert.match(strict.text, /strict decoding error: yaml: unmarshal errors/);
+  const broken = ask('POST', WIDGETS, Buffer.from(widget('c', '  b: [\n')), YAML);
+  readOne();
+  assert.equal(broken.status, 400);
+});
+
+test('applied documents in YAML are waited for, those in JSON are not', () => {
+  const { ask, readOne, settle } = startReading();
+  const path = (name: string): string => `${WIDGETS}/${name}?fieldManager=me`;
+  const yaml = ask('PATCH', path('a'), Buffer.from(widget('a', '')), APPLY);
+  assert.equal(yaml.status, 0);
+  readOne();
+  assert.equal(yaml.status, 201, yaml.text);
+  const object = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'b' } };
+  const spec = { data: 'x'.repeat(20_000) };
+  const json = ask('PATCH', path('b'), { ...object, spec }, APPLY);
+  settle();
+  assert.equal(json.status, 201, json.text);
+  const doubled = JSON.stringify({ ...object, spec }).replace('"spec"', '"spec":{},"spec"');
+  const twice = ask('PATCH', path('b'), Buffer.from(doubled), APPLY);
+  readOne();
+  assert.equal(twice.status, 200, twice.text);
+  assert.match(String(twice.headers), /already set in map/);
+});
+
+test('who left meanwhile is not served, and a document that takes too long is given up', () => {
+  const { ask, readOne } = startReading();
+  const left = ask('POST', WIDGETS, Buffer.from(widget('a', '')), YAML);
+  left.reset();
+  readOne();
+  assert.equal(ask('GET', `${WIDGETS}/a`).status, 404);
+  const late = ask('POST', WIDGETS, Buffer.from(widget('b', '')), YAML);
+  readOne(false);
+  assert.equal(late.status, 504, late.text);
+});
+
+test('the thread reads what the server would, one after the other, and begins anew', async () => {
+  const thread = new YamlThread();
+  const read = (text: string): Promise<YamlReading | null> =>
+    new Promise((done) => thread.read(Buffer.from(text), done));
+  const texts = ['a: 1\na: 2', 'a: [', 'b: {c: 0o17}', `a: ${'['.repeat(9000)}`];
+  const readings = await Promise.all(texts.map(read));
+  for (const [index, reading] of readings.entries()) {
+    assert.equal(shown(reading), shown(readYaml(texts[index] ?? '')));
+  }
+  const pending = read('a: 1');
+  thread.close();
+  assert.equal(await pending, null);
+  assert.equal(shown(await read('a: 1')), '{"json":"{\\"a\\":1}","doubles":[]}');
+  thread.close();
+});
+
+test('a document that the thread cannot end in time does not hold up the next', async () => {
+  const thread = new YamlThread(1);
+  const long = 'a: [{b: c}]\n'.repeat(20_000);
+  const reading = await new Promise((done) => thread.read(Buffer.from(long), done));
+  assert.equal(reading, null);
+  thread.close();
+});
+
+function shown(reading: YamlReading | null): string {
+  if (reading === null || 'error' in reading) return JSON.stringify(reading);
+  return JSON.stringify({ ...reading, json: Buffer.from(reading.json).toString('utf8') });
+}

@@ -1,0 +1,8 @@
+/** The other side of `YamlThread`: reads documents as they come, one after the other. */
+import { parentPort } from 'node:worker_threads';
+import { readYaml } from './yaml-body.ts';
+
+parentPort?.on('message', (body: Uint8Array) => {
+  const { buffer, byteOffset, length } = body;
+  parentPort?.postMessage(readYaml(Buffer.from(buffer, byteOffset, length).toString('utf8')));
+});
