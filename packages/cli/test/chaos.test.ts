@@ -124,6 +124,30 @@ test('an upgrade that is interrupted brings its wave back as it was', { skip }, 
   }
 });
 
+test('the nodes of an upgrade that was killed are brought back', { skip }, async () => {
+  const names = ['node-0', 'node-2'];
+  const args = ['nodes', 'chaos', 'upgrade', ...names, '--to', 'v8.8.8', '--down', '10m'];
+  const die = async (): Promise<void> => {
+    const upgrade = spawn(process.execPath, [ENTRY, ...args, '--kubeconfig', cluster.kubeconfig]);
+    await eventually('the wave is down', () => chaos('list') !== 'no fault' || undefined);
+    upgrade.kill('SIGKILL');
+    await once(upgrade, 'exit');
+  };
+  const path = '{range .items[*]}{.metadata.name}{.spec.unschedulable} {end}';
+  const shown = (): string => kubectl('get', 'nodes', '-o', `jsonpath=${path}`);
+  await die();
+  assert.match(shown(), /^node-0true node-1true node-2true node-3true /);
+  assert.match(chaos('heal'), /^healed: f\d+; 2 nodes of an upgrade are uncordoned$/);
+  assert.match(shown(), /^node-0 node-1true node-2 node-3true /);
+  await die();
+  const [fault = ''] = chaos('list').split(':');
+  assert.equal(chaos('heal', fault), `healed: ${fault}`);
+  const again = ['--to', 'v8.8.8', '--down', '0s'];
+  assert.equal(chaos('upgrade', ...names, ...again), '2 nodes are upgraded to v8.8.8');
+  assert.match(shown(), /^node-0 node-1true node-2 node-3true /);
+  assert.equal(kubectl('get', 'nodes', '-l', 'megaplane.dev/cordoned-by', '-o', 'name'), '');
+});
+
 test('what cannot be meant is refused', { skip }, () => {
   const refuse = (...args: string[]): string =>
     megaplane('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig).stderr;

@@ -112,7 +112,10 @@ function addFaults(chaos: Command, act: Act): void {
   chaos
     .command('heal [faults...]')
     .summary('ends these faults, or all')
-    .description('Example: megaplane nodes chaos heal --kubeconfig F f1')
+    .description(
+      'Without names also uncordons the nodes of an upgrade that was killed.\n\n' +
+        'Example: megaplane nodes chaos heal --kubeconfig F f1',
+    )
     .action(
       act(async (client, _flags, names) => {
         const { removeFaults } = await import('@megaplane/nodes/chaos/fault-list');
@@ -120,7 +123,10 @@ function addFaults(chaos: Command, act: Act): void {
         const ids = removed.map(({ id }) => id);
         const unknown = names.filter((name) => !ids.includes(name));
         if (unknown.length > 0) throw new Error(`there is no fault ${unknown.join(', ')}`);
-        return ids.length === 0 ? 'there was no fault' : `healed: ${ids.join(', ')}`;
+        const { uncordonLeft } = await import('@megaplane/nodes/chaos/drain');
+        const left = names.length === 0 ? await uncordonLeft(client, warn) : 0;
+        const healed = ids.length === 0 ? 'there was no fault' : `healed: ${ids.join(', ')}`;
+        return left === 0 ? healed : `${healed}; ${left} nodes of an upgrade are uncordoned`;
       }),
     );
   chaos

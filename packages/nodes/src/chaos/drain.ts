@@ -72,7 +72,7 @@ async function each(
 }
 
 async function patchNode(
-  { client, log }: DrainOptions,
+  { client, log }: Pick<DrainOptions, 'client' | 'log'>,
   name: string,
   part: string,
   body: object,
@@ -165,6 +165,16 @@ export interface UpgradeOptions extends DrainOptions {
 
 /** Should this process end amid a wave, its nodes come back so much later than planned. */
 const FORGOTTEN_MS = 60_000;
+/** On nodes that an upgrade has cordoned, as it may be killed before it brings them back. */
+const CORDONED_LABEL = 'megaplane.dev/cordoned-by';
+const CORDONED = {
+  metadata: { labels: { [CORDONED_LABEL]: 'upgrade' } },
+  spec: { unschedulable: true },
+};
+const UNCORDONED = {
+  metadata: { labels: { [CORDONED_LABEL]: null } },
+  spec: { unschedulable: null },
+};
 
 /**
  * Drains, takes down, changes and brings back one wave of nodes after the other. Nodes that were
@@ -190,7 +200,9 @@ async function upgradeWave(own: readonly string[], options: UpgradeOptions): Pro
   const open: string[] = [];
   if (isDrained) {
     await each(own, async (name) => {
-      if (!(await isCordoned(client, name, log))) open.push(name);
+      if (await isCordoned(client, name, log)) return;
+      open.push(name);
+      await patchNode(options, name, '', CORDONED);
     });
     await drain(own, options);
   }
@@ -206,10 +218,18 @@ async function upgradeWave(own: readonly string[], options: UpgradeOptions): Pro
     await removeFaults(client, [fault.id], log);
   }
   const isDone = !isStopped();
-  await each(open, (name) => patchNode(options, name, '', { spec: { unschedulable: null } }));
+  await each(open, (name) => patchNode(options, name, '', UNCORDONED));
   return isDone;
 }
 
+/** Nodes that an upgrade which was killed left cordoned take pods again; returns how many. */
+export async function uncordonLeft(client: Client, log: DrainOptions['log']): Promise<number> {
+  const names = await nodesOf(client, CORDONED_LABEL);
+  await each(names, (name) => patchNode({ client, log }, name, '', UNCORDONED));
+  return names.length;
+}
+
+/** By somebody else: what an upgrade cordoned is for the next one to bring back. */
 async function isCordoned(
   client: Client,
   name: string,
@@ -218,6 +238,7 @@ async function isCordoned(
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
   const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
   if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
+  if (stringAt(answer.object, 'metadata', 'labels', CORDONED_LABEL) !== '') return false;
   const { spec } = answer.object;
   return isObject(spec) && spec['unschedulable'] === true;
 }
