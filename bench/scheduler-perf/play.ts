@@ -23,6 +23,8 @@ export interface Outcome {
 const POLL_MS = 20;
 const STUCK_MS = 300_000;
 const RETRY_MS = 200;
+/** Until the scheduler has seen, too, that pods are gone, and its events are written. */
+const SETTLE_MS = 2000;
 /** Where objects of each kind are made. */
 const PATHS: Record<string, string> = {
   Pod: '/api/v1/namespaces/{namespace}/pods',
@@ -87,6 +89,8 @@ class Player {
         await this.#space('churn');
         this.#timers.push(setInterval(() => this.#churn(step), step.everyMs));
         return;
+      case 'passing':
+        return this.#passing(step.pod, step.count);
       case 'delete':
         return this.#delete(step.namespace, step.perSecond);
       case 'pods':
@@ -101,6 +105,16 @@ class Player {
     if (step.isMeasured === true) return this.#measured(step, namespace);
     await this.#make(step, namespace);
     if (step.isLeft !== true) await this.#bound(namespace);
+  }
+
+  async #passing(pod: Template, count: number): Promise<void> {
+    const namespace = 'before';
+    await this.#podsOf({ kind: 'pods', count, pod }, namespace);
+    const body = '{"gracePeriodSeconds":0}';
+    const path = orderOf(pod, 0, namespace).path;
+    const names = Array.from({ length: count }, (_, at) => nameOf(pod, at));
+    await this.#send(count, (at) => ({ method: 'DELETE', path: `${path}/${names[at]}`, body }));
+    await sleep(SETTLE_MS);
   }
 
   async #make({ count, first = 0, beside = [], pod }: PodsStep, namespace: string): Promise<void> {
@@ -236,6 +250,11 @@ class Player {
 
 /** The texts of templates, parted where the number of an object comes. */
 const parts = new WeakMap<Template, readonly string[]>();
+
+function nameOf({ object }: Template, index: number): string {
+  const { name } = object['metadata'] as { name: string };
+  return name.replace('{i}', String(index));
+}
 
 function orderOf(template: Template, index: number, namespace: string): Order {
   let texts = parts.get(template);

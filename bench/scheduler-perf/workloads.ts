@@ -38,6 +38,8 @@ export type Step =
       readonly isReplaced: boolean;
       readonly objects: readonly Template[];
     }
+  /** Pods that come, are given nodes, and are gone before the next step. */
+  | { readonly kind: 'passing'; readonly count: number; readonly pod: Template }
   | { readonly kind: 'delete'; readonly namespace: string; readonly perSecond: number };
 
 export interface Workload {
