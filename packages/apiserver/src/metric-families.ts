@@ -119,6 +119,10 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
     'histogram',
     '[ALPHA] CRD webhook conversion duration in seconds',
   ],
+  apiserver_current_inqueue_requests: [
+    'gauge',
+    '[ALPHA] Maximal number of queued requests in this apiserver per request kind in last second.',
+  ],
   apiserver_current_inflight_requests: [
     'gauge',
     '[STABLE] Maximal number of currently used inflight request limit of ' +

@@ -129,7 +129,13 @@ test('a turn that lasts puts off what comes late, and a lease goes before the fl
     spec: { ...spec, renewTime: '2026-01-01T00:00:00.000000Z' },
   });
   assert.equal(renewal.status, 0);
+  const waited = 300 - served;
   own.time.cost = 0;
+  own.api.tick(own.time.nowMs);
+  const queued = own.ask('', 'GET', '/metrics').text;
+  const name = 'apiserver_current_inqueue_requests';
+  assert.ok(queued.includes(`${name}{request_kind="readOnly"} ${waited}\n`));
+  assert.ok(queued.includes(`${name}{request_kind="mutating"} 1\n`));
   own.settle();
   assert.equal(renewal.status, 200);
   assert.equal(flood.filter(({ status }) => status === 404).length, 300);

@@ -190,7 +190,7 @@ export class Fairness {
     series.waiting++;
     series.seatsWaiting += ticket.seats;
     series.hasQueued = true;
-    this.#kinds.of(verb).waiting.add(1, nowMs);
+    this.#kinds.of(verb).enqueue(nowMs);
     series.queueLengths.observe(place.waiting);
     this.#planPump();
   }
@@ -335,6 +335,7 @@ export class Fairness {
   /** About once a second: borrowing, and requests that have waited too long. */
   tick(): void {
     const nowMs = this.#options.clockMs();
+    this.#kinds.endSecond();
     this.config.levels.tick(nowMs);
     this.#renewingLevel = this.#findRenewing();
     if (this.#waiting === 0) return;
@@ -379,6 +380,7 @@ export class Fairness {
   print(lines: string[]): void {
     const nowMs = this.#options.clockMs();
     const { levels } = this.config;
+    this.#kinds.printQueued(lines);
     this.#kinds.limitTo(levels.seats, levels.places, nowMs);
     printFlows(lines, this.config.allSeries(), levels, this.#kinds, nowMs);
   }

@@ -1,4 +1,5 @@
 /** What priority and fairness counts, under upstream's names (`apiserver_flowcontrol_*`). */
+import { printFamily } from '../metric-families.ts';
 import { FLOW_FAMILIES } from './flow-families.ts';
 import type { Levels } from './levels.ts';
 import type { PriorityLevel, Refusal } from './priority-level.ts';
@@ -48,7 +49,7 @@ export class FlowSeries {
   seatsInUse = 0;
   waiting = 0;
   seatsWaiting = 0;
-  /** Something has waited. */
+  /** Something came that could have waited. */
   hasQueued = false;
   /** Times that the next request was wider than the seats that were left. */
   unaccommodated = 0;
@@ -68,6 +69,7 @@ export class FlowSeries {
 
   /** Upstream puts each request into its queue, also where its turn comes at once. */
   enqueueAlone(): void {
+    this.hasQueued = true;
     this.queueLengths.observe(1);
   }
 
@@ -81,11 +83,7 @@ export class RequestKinds {
   readonly #ratios: Readonly<Record<'mutating' | 'readOnly', KindUse>>;
 
   constructor(nowMs: number) {
-    const use = (): KindUse => ({
-      executing: new TimedRatio(REQUESTS, nowMs),
-      waiting: new TimedRatio(REQUESTS, nowMs),
-    });
-    this.#ratios = { mutating: use(), readOnly: use() };
+    this.#ratios = { mutating: new KindUse(nowMs), readOnly: new KindUse(nowMs) };
   }
 
   of(verb: string): KindUse {
@@ -100,6 +98,19 @@ export class RequestKinds {
     }
   }
 
+  /** About once a second. */
+  endSecond(): void {
+    for (const use of Object.values(this.#ratios)) use.endSecond();
+  }
+
+  printQueued(lines: string[]): void {
+    const name = 'apiserver_current_inqueue_requests';
+    printFamily(lines, name);
+    for (const [kind, { lastPeak }] of Object.entries(this.#ratios)) {
+      lines.push(`${name}{request_kind="${kind}"} ${lastPeak}`);
+    }
+  }
+
   print(lines: string[], name: string, nowMs: number): void {
     for (const phase of ['executing', 'waiting'] as const) {
       for (const [kind, use] of Object.entries(this.#ratios)) {
@@ -109,9 +120,27 @@ export class RequestKinds {
   }
 }
 
-export interface KindUse {
+class KindUse {
   readonly executing: TimedRatio;
   readonly waiting: TimedRatio;
+  /** The most that waited at a time, in this second and in the one before. */
+  #peak = 0;
+  lastPeak = 0;
+
+  constructor(nowMs: number) {
+    this.executing = new TimedRatio(REQUESTS, nowMs);
+    this.waiting = new TimedRatio(REQUESTS, nowMs);
+  }
+
+  enqueue(nowMs: number): void {
+    this.waiting.add(1, nowMs);
+    this.#peak = Math.max(this.#peak, this.waiting.value);
+  }
+
+  endSecond(): void {
+    this.lastPeak = this.#peak;
+    this.#peak = this.waiting.value;
+  }
 }
 
 type Printer = (lines: string[], name: string) => void;

@@ -19,6 +19,10 @@ export class TimedRatio {
     this.#sinceMs = nowMs;
   }
 
+  get value(): number {
+    return this.#value;
+  }
+
   /** What counts as all of it from now on; at least 1. */
   limitTo(limit: number, nowMs: number): void {
     if (limit === this.#limit) return;
