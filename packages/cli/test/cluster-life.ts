@@ -13,6 +13,7 @@ import { assertSettled } from './audit/settled-laws.ts';
 import { assertAtRest, assertAtStep, summaryOf } from './cluster-invariants.ts';
 import { Auditor } from './audit/auditor.ts';
 import { ClusterSimulation, type Fault } from './cluster-simulation.ts';
+import { SimulatedClock } from './simulated-timers.ts';
 import { SimulatedFleet } from './simulated-fleet.ts';
 import { SimulatedUsers } from './simulated-users.ts';
 
@@ -20,7 +21,6 @@ import { SimulatedUsers } from './simulated-users.ts';
 const TRIES_PER_MINUTE = 14;
 /** The fleet does something each second, and each news ends a pause. */
 const NEWS_PER_MINUTE = 60;
-
 export interface LifePlan {
   readonly seed: number;
   readonly isQuiet: boolean;
@@ -38,7 +38,13 @@ export interface LifePlan {
   readonly lived?: (deeds: number) => void;
 }
 
-function newManager(cluster: ClusterSimulation, random: Random, renewMs: number): Manager {
+function newManager(
+  cluster: ClusterSimulation,
+  clock: SimulatedClock,
+  random: Random,
+  renewMs: number,
+): Manager {
+  const client = cluster.at(clock);
   const chosen = chosenControllers(['*', 'tokencleaner']);
   assert(typeof chosen !== 'string');
   const log = (level: string, text: string): void => assert.notEqual(level, 'error', text);
@@ -48,9 +54,9 @@ function newManager(cluster: ClusterSimulation, random: Random, renewMs: number)
     nodeStartupGracePeriodMs: 6 * renewMs,
     log,
   };
-  const monotonicMs = (): number => cluster.timers.nowMs();
+  const monotonicMs = (): number => clock.monotonicMs();
   const manager = new Manager({
-    ...{ client: cluster, chosen, options, rootCa: 'PEM', random, monotonicMs, log },
+    ...{ client, chosen, options, rootCa: 'PEM', random, monotonicMs, log },
   });
   manager.start();
   return manager;
@@ -61,17 +67,32 @@ class Troubles {
   readonly #random: Random;
   readonly #cluster: ClusterSimulation;
   readonly #renewMs: number;
+  /** Of the server, the nodes and the controllers. */
+  readonly #clocks: readonly SimulatedClock[];
+  readonly #clock: SimulatedClock;
+  /** Clocks are set wrong by so much at most: what waits for them is over before the end. */
+  readonly #wrongMsMax: number;
   /** Told when controllers begin anew. */
   readonly #began: () => void;
   #manager: Manager;
   #storm: Fault = 'none';
 
-  constructor(cluster: ClusterSimulation, random: Random, renewMs: number, began: () => void) {
+  constructor(
+    cluster: ClusterSimulation,
+    fleet: SimulatedFleet,
+    random: Random,
+    { renewMs, restMs }: LifePlan,
+    began: () => void,
+  ) {
+    this.#wrongMsMax = restMs / 4;
+    const clock = new SimulatedClock(cluster.timers);
+    this.#clocks = [cluster.serverClock, fleet.clock, clock];
+    this.#clock = clock;
     this.#renewMs = renewMs;
     this.#began = began;
     this.#cluster = cluster;
     this.#random = random;
-    this.#manager = newManager(cluster, random, renewMs);
+    this.#manager = newManager(cluster, clock, random, renewMs);
   }
 
   begin(): void {
@@ -100,19 +121,31 @@ class Troubles {
       case 4:
         this.#cluster.timers.jump(this.#random.below(120_000));
         break;
+      case 5:
+        this.#setClock(this.#random.below(2 * this.#wrongMsMax) - this.#wrongMsMax);
+        break;
       default:
+    }
+  }
+
+  /** Of one machine, or of all at once, back or forward. */
+  #setClock(aheadMs: number): void {
+    const which = this.#random.below(this.#clocks.length + 1);
+    for (const [i, clock] of this.#clocks.entries()) {
+      if (i === which || which === this.#clocks.length) clock.set(aheadMs);
     }
   }
 
   restartManager(): void {
     this.#manager.stop();
-    this.#manager = newManager(this.#cluster, this.#random, this.#renewMs);
+    this.#manager = newManager(this.#cluster, this.#clock, this.#random, this.#renewMs);
     this.#began();
   }
 
   end(): void {
     this.#storm = 'none';
     this.#cluster.faultOf = () => 'none';
+    for (const clock of this.#clocks) clock.set(0);
   }
 
   stop(): void {
@@ -167,7 +200,7 @@ export async function live(plan: LifePlan): Promise<readonly string[]> {
     await deed;
   };
   const began = (): void => auditor.controllersBegan();
-  const troubles = new Troubles(cluster, new Random(seed).fork('troubles'), renewMs, began);
+  const troubles = new Troubles(cluster, fleet, new Random(seed).fork('troubles'), plan, began);
   await during(users.begin(plan.nodes));
   await cluster.advance(60_000);
   if (!isQuiet) troubles.begin();

@@ -23,7 +23,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import * as status from '@megaplane/machinery/status';
 import { Store } from '@megaplane/store/store';
 import { SimulatedLine } from './simulated-line.ts';
-import { SimulatedTimers } from './simulated-timers.ts';
+import { SimulatedClock, SimulatedTimers } from './simulated-timers.ts';
 
 const START_MS: number = Date.UTC(2026, 0, 5);
 /** The server looks at its own clock, and history is cut, so often. */
@@ -38,6 +38,7 @@ interface Pending {
 
 export class ClusterSimulation implements Client {
   readonly timers: SimulatedTimers = new SimulatedTimers(START_MS);
+  readonly serverClock: SimulatedClock = new SimulatedClock(this.timers);
   readonly metrics: ClientMetrics = undefined as unknown as ClientMetrics;
   readonly retryAfterSeconds = 0;
   /** Asked for each request of the client. */
@@ -68,7 +69,7 @@ export class ClusterSimulation implements Client {
     const storage = new EmbeddedStorage(this.store, () => Promise.resolve());
     const later = (work: () => void): void => void this.#later.push(work);
     const edge = {
-      nowMs: () => this.timers.nowMs(),
+      nowMs: () => this.serverClock.wallMs(),
       below: (count: number) => this.#random.below(count),
       uuid: () => this.#uuid(),
       defer: later,
@@ -84,10 +85,27 @@ export class ClusterSimulation implements Client {
 
   #tick(): void {
     this.timers.after(TICK_MS, () => {
-      this.#server.tick(this.timers.nowMs());
+      this.#server.tick(this.serverClock.wallMs());
       this.store.tick(this.timers.nowMs());
       this.#tick();
     });
+  }
+
+  /** The same client in a process on another machine, with its clock. */
+  at(timers: SimulatedClock): Client {
+    return {
+      timers,
+      metrics: this.metrics,
+      retryAfterSeconds: 0,
+      request: (request) => this.request(request),
+      send: (method, path, contentType, body, done, tag) =>
+        this.send(method, path, contentType, body, done, tag),
+      stream: (path, sink) => this.stream(path, sink),
+      room: () => this.room(),
+      random: () => this.random(),
+      onRoom: () => {},
+      close: () => {},
+    };
   }
 
   random(): number {

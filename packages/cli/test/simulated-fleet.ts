@@ -10,6 +10,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { formatTime } from '@megaplane/machinery/times';
 import type { ClusterSimulation } from './cluster-simulation.ts';
+import { SimulatedClock } from './simulated-timers.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const WORK_MS = 1_000;
@@ -24,6 +25,7 @@ interface SimulatedNode {
 
 export class SimulatedFleet {
   readonly nodes: Map<string, SimulatedNode> = new Map();
+  readonly clock: SimulatedClock;
   readonly #cluster: ClusterSimulation;
   readonly #random: Random;
   readonly #renewMs: number;
@@ -42,6 +44,7 @@ export class SimulatedFleet {
 
   constructor(cluster: ClusterSimulation, random: Random, renewMs: number) {
     this.#cluster = cluster;
+    this.clock = new SimulatedClock(cluster.timers);
     this.#random = random;
     this.#renewMs = renewMs;
     this.#pods = createInformer({
@@ -131,7 +134,7 @@ export class SimulatedFleet {
   }
 
   #now(): string {
-    return formatTime(Math.floor(this.#cluster.timers.nowMs() / 1000));
+    return formatTime(Math.floor(this.clock.wallMs() / 1000));
   }
 
   async #renew(): Promise<void> {
@@ -144,7 +147,7 @@ export class SimulatedFleet {
 
   /** As a kubelet: one PUT over what was answered last, or a new lease where that does not fit. */
   async #renewOne(name: string): Promise<void> {
-    const renewTime = new Date(this.#cluster.timers.nowMs()).toISOString().replace('Z', '000Z');
+    const renewTime = new Date(this.clock.wallMs()).toISOString().replace('Z', '000Z');
     const path = `${LEASES}/${name}`;
     const known = this.#leases.get(name);
     if (known !== undefined) {

@@ -11,6 +11,43 @@ interface Timer {
   isCancelled: boolean;
 }
 
+/**
+ * A machine's clock, which may be set either way, as a process there sees it: durations follow it
+ * forward and never back, and what was armed before comes when it would have come.
+ */
+export class SimulatedClock implements Timers {
+  readonly #timers: SimulatedTimers;
+  #aheadMs = 0;
+  #leaptMs = 0;
+
+  constructor(timers: SimulatedTimers) {
+    this.#timers = timers;
+  }
+
+  /** Sets it so far ahead of the time that there is, or behind. */
+  set(aheadMs: number): void {
+    this.#aheadMs = aheadMs;
+    this.#leaptMs = Math.max(this.#leaptMs, aheadMs);
+  }
+
+  /** As `performance.now()`: whoever sets the clock. */
+  monotonicMs(): number {
+    return this.#timers.nowMs();
+  }
+
+  nowMs(): number {
+    return this.#timers.nowMs() + this.#leaptMs;
+  }
+
+  wallMs(): number {
+    return this.#timers.nowMs() + this.#aheadMs;
+  }
+
+  after(delayMs: number, fire: () => void): () => void {
+    return this.#timers.after(delayMs, fire);
+  }
+}
+
 /** Timers in a heap: those of one time fire in the order in which they were set. */
 export class SimulatedTimers implements Timers {
   #nowMs: number;
@@ -26,7 +63,7 @@ export class SimulatedTimers implements Timers {
     return this.#nowMs;
   }
 
-  /** The clock that everybody sees; nobody sets it. */
+  /** The clock of who has none of its own; nobody sets it. */
   wallMs(): number {
     return this.#nowMs;
   }

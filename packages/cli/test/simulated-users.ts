@@ -262,7 +262,11 @@ export class SimulatedUsers {
     if (old !== undefined) await this.#cluster.ask('DELETE', `/api/v1/namespaces/${old}`);
     await this.#make('/api/v1/namespaces', 'Namespace', name, {});
     const hard = { pods: String(QUOTA_PODS) };
-    await this.#make(pathOf(KINDS.quota, name), 'ResourceQuota', 'q', { hard });
+    const quotas = pathOf(KINDS.quota, name);
+    await this.#make(quotas, 'ResourceQuota', 'q', { hard });
+    // Until somebody says so in its status a quota holds nobody, as upstream.
+    const status = { hard, used: { pods: '0' } };
+    await this.#cluster.ask('PATCH', `${quotas}/q/status`, { status }, CONTENT.mergePatch);
     await this.#deploy(name, 'w0');
   }
 
