@@ -53,15 +53,18 @@ const clients = await openClients(
   numbers.clients,
   numbers.inFlight,
 );
+const GONE_ALREADY = 'gone already';
 const range = { ...numbers, clients };
 const pathOf = (index: number): string => `${path}/${values.prefix}${index}`;
 const deleted = await runLoad({
   ...range,
   what: `${values.resource} deleted`,
+  already: GONE_ALREADY,
   shot: (index) => ({ method: 'DELETE', path: pathOf(index), body }),
   judge: judgeDelete,
 });
-printResult('deleted', deleted);
+printResult('deleted', deleted, GONE_ALREADY);
+let goneSeconds: number | undefined;
 if (!values['no-wait']) {
   const gone = await runLoad({
     ...range,
@@ -71,6 +74,7 @@ if (!values['no-wait']) {
     judge: judgeGone,
   });
   printResult('gone', gone);
-  writeResults(values.output, { deletedSeconds: deleted.seconds, goneSeconds: gone.seconds });
+  goneSeconds = gone.seconds;
 }
+writeResults(values.output, { deletedSeconds: deleted.seconds, goneSeconds });
 for (const client of clients) client.close();

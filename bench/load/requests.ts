@@ -26,6 +26,8 @@ export interface LoadOptions {
   /** Nothing may be done for so long; then the run ends with what was said last. 0: for ever. */
   readonly patienceSeconds: number;
   readonly what: string;
+  /** What those are that need nothing done. */
+  readonly already?: string;
   shot(index: number): Shot;
   judge(status: number): Verdict;
 }
@@ -191,7 +193,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   }, 1000);
   const stop = (): void => {
     process.stderr.write('\n');
-    printResult(`${options.what} so far`, run);
+    printResult(`${options.what} so far`, run, options.already);
     process.exit(INTERRUPTED);
   };
   process.once('SIGINT', stop).once('SIGTERM', stop);
@@ -209,11 +211,11 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   return { done, already, repeated, latencyMs, seconds };
 }
 
-export function printResult(what: string, result: LoadResult): void {
+export function printResult(what: string, result: LoadResult, alreadyName = 'there already'): void {
   const { done, already, repeated, latencyMs, seconds } = result;
   const ms = (part: number): string => `${latencyMs.quantile(part).toFixed(1)} ms`;
   printTable(
-    ['', 'count', 'seconds', 'per second', 'p50', 'p99', 'max', 'there already', 'repeated'],
+    ['', 'count', 'seconds', 'per second', 'p50', 'p99', 'max', alreadyName, 'repeated'],
     [
       [
         ...[what, String(done), seconds.toFixed(1), ((done + already) / seconds).toFixed(0)],

@@ -35,8 +35,13 @@ test('numbered nodes are made, found missing, and deleted, in parts', () => {
     return [missing, others];
   };
   assert.deepEqual(gaps('50'), [0, 0]);
-  bench('delete', '--resource', 'nodes', '--prefix', 'kwok-node-', '--skip', '10', '--count', '20');
+  const part = ['--resource', 'nodes', '--prefix', 'kwok-node-', '--skip', '10', '--count', '20'];
+  bench('delete', ...part);
   assert.deepEqual(gaps('52'), [22, 0]);
+  const own = ['--kubeconfig', cluster.kubeconfig, '--output', join(cluster.dataDir, 'gone.json')];
+  const { stdout } = megaplane('bench', 'delete', ...own, ...part, '--no-wait');
+  assert.match(stdout, /gone already.*\n.*deleted +0 .* 20 +0/);
+  assert.match(readFileSync(join(cluster.dataDir, 'gone.json'), 'utf8'), /"deletedSeconds":/);
   bench('nodes', '--prefix', 'kwok-node-0', '--count', '2');
   assert.deepEqual(gaps('52'), [22, 2]);
 });
