@@ -112,3 +112,18 @@ function shown(reading: YamlReading | null): string {
   if (reading === null || 'error' in reading) return JSON.stringify(reading);
   return JSON.stringify({ ...reading, json: Buffer.from(reading.json).toString('utf8') });
 }
+
+test('what is applied too deep is refused, in JSON and in YAML', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const head = '"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}';
+  for (const levels of [900, 1100, 2000, 5000, 100_000]) {
+    const deep = '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
+    for (const text of [`{${head},"spec":${deep}}`, `---\n{${head},"spec":${deep}}`]) {
+      const applied = rig.ask('PATCH', `${WIDGETS}/a?fieldManager=me`, Buffer.from(text), APPLY);
+      rig.settle();
+      if (levels < 1000) assert.ok(applied.status < 300, applied.text.slice(0, 300));
+      else assert.match(applied.text, /error decoding YAML: .*values are nested too deeply/);
+    }
+  }
+});

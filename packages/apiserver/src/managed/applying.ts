@@ -2,6 +2,7 @@
 import { trackApply } from '@megaplane/machinery/apply/field-manager';
 import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { JSON_DEPTH_MAX } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {
   badRequest,
@@ -59,7 +60,8 @@ export function readPlainJson(body: Buffer): JsonValue | undefined {
 
 /** As many as were read: looking for doubled ones by the library takes ten times as long. */
 function hasEachMember(body: Buffer, json: JsonValue): boolean {
-  return countMembers(body, 0, body.length) === countMembersIn(json);
+  const members = countMembers(body, 0, body.length);
+  return members >= 0 && members === countMembersIn(json);
 }
 
 /** What is applied, in JSON or YAML. */
@@ -77,12 +79,33 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
 }
 
 function configOf(value: JsonValue): Result<JsonObject> {
+  if (isTooDeep(value)) {
+    const why = 'error converting YAML to JSON: yaml: values are nested too deeply';
+    return failed(badRequest(`error decoding YAML: ${why}`));
+  }
   if (value === null) return success({});
   if (isObject(value)) return success(value);
   const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
   const why = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
   const where = 'error unmarshaling JSON: while decoding JSON';
   return failed(badRequest(`error decoding YAML: ${where}: ${why}`));
+}
+
+/** Whether a value goes deeper than those who follow it by recursion can. */
+function isTooDeep(value: JsonValue): boolean {
+  let level: JsonValue[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > JSON_DEPTH_MAX) return true;
+    const next: JsonValue[] = [];
+    for (const one of level) {
+      if (typeof one !== 'object' || one === null) continue;
+      for (const inner of Object.values(one)) {
+        if (typeof inner === 'object' && inner !== null) next.push(inner);
+      }
+    }
+    level = next;
+  }
+  return false;
 }
 
 function jsonOf(text: string): JsonValue | undefined {
