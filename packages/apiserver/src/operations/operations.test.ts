@@ -65,7 +65,7 @@ function server(tracking: TrackerOptions, nowMs: () => number = () => 1_000_000)
 }
 
 test('requests above the limits get 429, masters and lasting requests do not', () => {
-  const { ask, waiting } = server({ readsMax: 2, writesMax: 1 });
+  const { api, ask, waiting } = server({ readsMax: 2, writesMax: 1 });
   const [one, two] = [ask('GET', `${MAPS}/a`), ask('GET', `${MAPS}/b`)];
   assert.deepEqual([one.status, two.status], [0, 0]);
   const third = ask('GET', `${MAPS}/c`);
@@ -85,6 +85,9 @@ test('requests above the limits get 429, masters and lasting requests do not', (
   assert.equal(ask('GET', `${MAPS}/a?resourceVersion=0`).status, 200);
   const metrics = ask('GET', '/metrics').text;
   assert.match(metrics, /apiserver_current_inflight_requests\{request_kind="mutating"\} 0\n/);
+  api.tick(1000);
+  const peaks = ask('GET', '/metrics').text;
+  assert.match(peaks, /apiserver_current_inflight_requests\{request_kind="mutating"\} 1\n/);
   assert.match(metrics, /apiserver_dropped_requests_total 2\n/);
   assert.match(metrics, /apiserver_request_terminations_total\{code="429",.*"configmaps",.*\} 2\n/);
   assert.match(metrics, /apiserver_request_total\{code="429",.*resource="configmaps",.*\} 2\n/);

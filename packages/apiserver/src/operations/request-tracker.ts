@@ -70,6 +70,11 @@ export class RequestTracker {
   readonly #pending = new Set<Call>();
   #reads = 0;
   #writes = 0;
+  /** The most at a time in this second, and in the one before. */
+  #readsPeak = 0;
+  #writesPeak = 0;
+  #lastReadsPeak = 0;
+  #lastWritesPeak = 0;
   #refused = 0;
   #slowTold = 0;
   #slowUntold = 0;
@@ -130,8 +135,8 @@ export class RequestTracker {
       call.sendText(429, 'Too many requests, please try again later.\n', ['retry-after', '1']);
       return false;
     }
-    if (isReading) this.#reads++;
-    else this.#writes++;
+    if (isReading) this.#readsPeak = Math.max(this.#readsPeak, ++this.#reads);
+    else this.#writesPeak = Math.max(this.#writesPeak, ++this.#writes);
     call.isCounted = true;
     return true;
   }
@@ -182,6 +187,8 @@ export class RequestTracker {
 
   /** About once a second: ends what takes too long. */
   tick(nowMs: number): void {
+    [this.#lastReadsPeak, this.#readsPeak] = [this.#readsPeak, this.#reads];
+    [this.#lastWritesPeak, this.#writesPeak] = [this.#writesPeak, this.#writes];
     this.#slowTold = 0;
     if (this.#slowUntold > 0) {
       this.#log(`${this.#slowUntold} more slow requests`);
@@ -214,8 +221,8 @@ export class RequestTracker {
   #render(lines: string[]): void {
     printFamily(lines, 'apiserver_current_inflight_requests');
     lines.push(
-      `apiserver_current_inflight_requests{request_kind="readOnly"} ${this.#reads}`,
-      `apiserver_current_inflight_requests{request_kind="mutating"} ${this.#writes}`,
+      `apiserver_current_inflight_requests{request_kind="readOnly"} ${this.#lastReadsPeak}`,
+      `apiserver_current_inflight_requests{request_kind="mutating"} ${this.#lastWritesPeak}`,
       '# HELP apiserver_dropped_requests_total Requests refused with 429.',
       '# TYPE apiserver_dropped_requests_total counter',
       `apiserver_dropped_requests_total ${this.#refused}`,
