@@ -104,20 +104,26 @@ export function* judgeDefinition(
   const unchanged = yield* unchangedVersions(definition, old);
   judged.set(form.spec, { old: specOf(old), form, unchanged });
   yield;
+  const isApart = hasOwnSubresources(form);
   for (const [i, version] of form.versions.entries()) {
-    const scope = versionScope(form, version, unchanged);
+    const scope = versionScope(form, isApart, version, unchanged);
     yield* judgingSteps(version.validation, `spec.versions[${i}].schema`, scope);
   }
   yield* judgingSteps(form.shared.validation, 'spec.validation', sharedScope(form, unchanged));
 }
 
+function hasOwnSubresources({ versions }: DefinitionForm): boolean {
+  return versions.some((one) => one.subresources !== undefined);
+}
+
+/** `isApart`: each version has its own subresources. */
 function versionScope(
-  { shared, versions }: DefinitionForm,
+  { shared }: DefinitionForm,
+  isApart: boolean,
   version: VersionForm,
   unchanged: ReadonlySet<string>,
 ): SchemaScope {
-  const hasOwnSubresources = versions.some((one) => one.subresources !== undefined);
-  const subresources = hasOwnSubresources ? version.subresources : shared.subresources;
+  const subresources = isApart ? version.subresources : shared.subresources;
   const hasStatus = objectAt(subresources, 'status') !== undefined;
   return { hasStatus, isUnchanged: unchanged.has(version.name) };
 }
@@ -166,8 +172,9 @@ function checkSpec(
     const text = 'must be false in order to use defaults in the schema';
     found.push(invalidValue('spec.preserveUnknownFields', true, text));
   }
+  const isApart = hasOwnSubresources(form);
   for (const [i, version] of versions.entries()) {
-    const scope = versionScope(form, version, unchanged);
+    const scope = versionScope(form, isApart, version, unchanged);
     checkVersion(found, version, `spec.versions[${i}]`, scope, old);
   }
   checkVersionList(found, Array.isArray(spec['versions']), versions);
