@@ -98,8 +98,11 @@ export class ApiWriter {
   bindDelayed(tag: number): void {
     const id = this.#options.core.pods.rowOf(tag);
     const startedMs = this.#startedMs.get(tag) ?? 0;
-    if (id < 0) this.#ended(tag);
-    else this.bind(id, startedMs);
+    if (id < 0) return void this.#ended(tag);
+    // Somebody else may have bound it while this process slept.
+    const isOurs = this.#options.core.pods.place.get(id) === PLACE.assumed;
+    if (isOurs) this.bind(id, startedMs);
+    else this.#isBound(tag);
   }
 
   /** Nothing is under way for a pod any more; when it was tried. */

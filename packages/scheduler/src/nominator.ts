@@ -48,7 +48,7 @@ export class Nominator implements Nominations {
     return 'kept';
   }
 
-  set(id: number, node: string): void {
+  set(id: number, node: string = ''): void {
     if (this.nodeOf(id) === node) return;
     this.delete(id);
     if (node === '') return;

@@ -106,6 +106,11 @@ export class ObjectStore {
     return this.#answers.get(kind)?.get(key) ?? this.#kinds.get(kind)?.get(key);
   }
 
+  /** An object as the watch showed it last, whatever was written since. */
+  watched(kind: string, key: string): KubeObject | undefined {
+    return this.#kinds.get(kind)?.get(key);
+  }
+
   /** Shows again what the server said last. */
   restore(kind: string, key: string): void {
     if (this.#assumed.get(kind)?.delete(key) === true) this.#changed(kind, key);

@@ -399,19 +399,20 @@ export class Placement {
     return this.isNamed(classId, node) && this.#judge(classId, node) >= 0;
   }
 
-  /** Whether a node has room for a pod that waits for another, beside those that wait for it. */
+  /** Whether a node has room for a pod beside its rivals, or could: without lesser pods. */
   hasRoom(id: number, node: number): boolean {
     const { pods, identities } = this.#options;
     const classId = pods.podClass.get(id);
-    if (!this.isFeasible(classId, node)) return false;
+    if (!this.isNamed(classId, node)) return false;
+    const { priority, ports, template } = identities.classes.get(classId);
     this.#rivals.prepare();
-    this.#rivals.lend(node, id, identities.classes.get(classId).priority);
+    this.#rivals.lend(node, id, priority);
+    const evicts = template.spec.preemptionPolicy !== 'Never' && this.#rivals.spare(node, priority);
     const verdict = this.#judge(classId, node);
     this.#rivals.giveBack();
-    return verdict >= 0;
+    return verdict >= 0 || (evicts && ports.length > 0);
   }
 
-  /** Whether a class names a node, or none. */
   isNamed(classId: number, node: number): boolean {
     const { nodeNames } = this.#options.identities.classes.get(classId);
     return nodeNames === null || nodeNames.has(this.#options.nodes.nameOf(node));
@@ -432,7 +433,6 @@ export class Placement {
     return this.#shelf.built;
   }
 
-  /** Whether it matters how long pods have run. */
   get ranksVictims(): boolean {
     return this.#evictions.isInUse;
   }

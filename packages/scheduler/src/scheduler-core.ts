@@ -172,7 +172,7 @@ export class SchedulerCore {
   /** An object of a small kind that plugins ask for. */
   objectSeen(kind: string, object: KubeObject, nowMs: number): void {
     const key = keyOfObject(object);
-    const before = this.objects.object(kind, key);
+    const before = this.objects.watched(kind, key);
     this.objects.set(kind, object);
     const event = `${eventName(kind)}${before === undefined ? 'Add' : 'Update'}`;
     this.lastEvent = event;
@@ -355,10 +355,11 @@ export class SchedulerCore {
   }
 
   *#decideGang(first: number, missing: number, nowMs: number): Task {
-    const { queue, placement } = this;
+    const { queue, placement, nominator } = this;
     const group = this.gatekeeper.groups.groupOf(first);
     const ids = [first, ...queue.takeAll(this.gatekeeper.groups.membersOf(group))];
     const order = ids.toSorted((one, other) => this.#isBefore(one, other));
+    const before = new Map(ids.map((id) => [id, nominator.nodeOf(id)]));
     const host: GangHost = {
       schedulerOf: (id) => this.#classOf(id).schedulerName,
       decide: (id) => this.#ask(id),
@@ -371,8 +372,9 @@ export class SchedulerCore {
       release: (id) => {
         this.reservations.giveBack(this.pods.tagOf(id));
         this.#occupancy.leave(id);
+        nominator.set(id, before.get(id));
       },
-      nominate: (id, node) => this.nominator.set(id, node < 0 ? '' : this.nodes.nameOf(node)),
+      nominate: (id, to) => nominator.set(id, to < 0 ? before.get(id) : this.nodes.nameOf(to)),
     };
     const { outcomes, message, isJudged, result } = yield* gangCycle(host, order, missing);
     if (isJudged) this.#writes.push(groupCondition(group, message, result === 'error'));
@@ -422,12 +424,10 @@ export class SchedulerCore {
     return undone;
   }
 
-  /** Once a second. */
   tick(nowMs: number): void {
     this.queue.tick(nowMs);
   }
 
-  /** Twice a minute. */
   flush(nowMs: number): void {
     this.queue.flushUnschedulable(nowMs);
   }

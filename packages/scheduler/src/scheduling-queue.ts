@@ -81,7 +81,6 @@ export class SchedulingQueue {
   /** Takes a pod out of whatever queue it is in. */
   remove(id: number): void {
     this.flushed.delete(id);
-    if (this.#pods.place.get(id) === PLACE.unschedulable) this.waiting.removeOther(id);
     this.#move(id, PLACE.none, '');
   }
 
@@ -174,9 +173,7 @@ export class SchedulingQueue {
 
   /** A waiting pod has itself changed. */
   wake(id: number, event: string, nowMs: number): void {
-    if (this.#pods.place.get(id) !== PLACE.unschedulable) return;
-    this.waiting.removeOther(id);
-    this.#wake(id, event, nowMs);
+    if (this.#pods.place.get(id) === PLACE.unschedulable) this.#wake(id, event, nowMs);
   }
 
   /** Ends pauses that are over. */
@@ -247,6 +244,8 @@ export class SchedulingQueue {
   /** Every change of place makes entries that heaps and lists hold of the pod void. */
   #move(id: number, place: number, event: string): void {
     const pods = this.#pods;
+    // Whoever is held back again, or gone, is not to be woken: its row may be another's by then.
+    if (pods.place.get(id) === PLACE.unschedulable) this.waiting.removeOther(id);
     const before = QUEUE_OF[pods.place.get(id)];
     const after = QUEUE_OF[place];
     if (before !== undefined) this.counts[before]--;

@@ -69,8 +69,9 @@ export class Constraints {
   needsOwnHostnames = false;
   /** Why full evaluation must decide; empty if it need not. */
   slow = '';
-  #key: string | undefined;
-  #hostKey: string | undefined;
+  #namedAfter = -1;
+  #key = '';
+  #hostKey = '';
 
   get isEmpty(): boolean {
     const { hard, soft, affinity, anti, existingAnti, preferred } = this;
@@ -86,15 +87,22 @@ export class Constraints {
 
   /** Names the index of a node class that tells nodes apart by the keys. */
   keyOf(nodeClass: number): string {
-    this.#key ??= `${nodeClass} ${this.keys.join(' ')}`;
+    this.#nameAfter(nodeClass);
     return this.#key;
   }
 
   /** Names the index that tells them apart by what is counted by host name, too. */
   hostKeyOf(nodeClass: number): string {
-    const ids = this.hosts.map(({ id }) => id);
-    this.#hostKey ??= `${this.keyOf(nodeClass)} by ${ids.join(' ')}`;
+    this.#nameAfter(nodeClass);
     return this.#hostKey;
+  }
+
+  /** Volumes and devices that a pod has got since make its node class another. */
+  #nameAfter(nodeClass: number): void {
+    if (this.#namedAfter === nodeClass) return;
+    this.#namedAfter = nodeClass;
+    this.#key = `${nodeClass} ${this.keys.join(' ')}`;
+    this.#hostKey = `${this.#key} by ${this.hosts.map(({ id }) => id).join(' ')}`;
   }
 
   count(counter: PodCounter, topologyKey: string, testKey: string, test: KindTest): DomainCount {

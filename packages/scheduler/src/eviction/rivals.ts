@@ -29,6 +29,8 @@ export class Rivals {
   #nodeVersion = -1;
   readonly #lent = new Int32Array(LENT_MAX);
   #lentCount = 0;
+  /** Usages of pods that are left out. */
+  readonly #spared: number[] = [];
   #lentNode = -1;
 
   constructor(nominator: Nominator, nodes: NodeTable, pods: PodTable, identities: Identities) {
@@ -84,7 +86,23 @@ export class Rivals {
     return this.#lentCount > 0;
   }
 
+  /** Leaves less important pods out until `giveBack`; false if there is none. */
+  spare(node: number, priority: number): boolean {
+    const [pods, nodes] = [this.#pods, this.#nodes];
+    this.#lentNode = node;
+    for (let other = nodes.firstPod.get(node); other >= 0; other = pods.next.get(other)) {
+      if (this.#identities.classes.get(pods.podClass.get(other)).priority >= priority) continue;
+      const usage = pods.usage.get(other);
+      nodes.lend(node, nodes.usages.get(usage), -1);
+      this.#spared.push(usage);
+    }
+    return this.#spared.length > 0;
+  }
+
   giveBack(): void {
+    for (const usage of this.#spared.splice(0)) {
+      this.#nodes.lend(this.#lentNode, this.#nodes.usages.get(usage), 1);
+    }
     for (let i = 0; i < this.#lentCount; i++) {
       const usage = this.#lent[i] ?? 0;
       this.#nodes.lend(this.#lentNode, this.#nodes.usages.get(usage), -1);
