@@ -50,10 +50,23 @@ export class PreBinder {
 
   /** Writes that nobody waits for. */
   write(writes: readonly ObjectWrite[]): void {
+    const { core } = this.#options;
     for (const write of writes) {
+      core.reservations.withhold(write);
       void this.#write(write).then((message) => {
+        this.#release(write);
         if (message !== '') this.#options.onTrouble(message);
       });
+    }
+  }
+
+  /** Who was told meanwhile that the claim is under way may try again: no event need follow. */
+  #release(write: ObjectWrite): void {
+    const { core, client } = this.#options;
+    if (!core.reservations.release(write)) return;
+    const nowMs = client.timers.nowMs();
+    for (const id of core.gatekeeper.claimants.on(write.key)) {
+      core.queue.wake(id, 'ResourceClaimUpdate', nowMs);
     }
   }
 
@@ -136,6 +149,8 @@ export class PreBinder {
         if (!found.ok && found.code === 404 && write.isOptional === true) return '';
         if (!found.ok) return failureOf(write, found.status.message ?? String(found.code));
         ({ object } = found);
+        // Our own write may be in it, whose answer was lost: nobody else may take what it says.
+        core.objectWritten(write.kind, object as unknown as KubeObject);
       }
       const changed = write.change(object, client.timers.wallMs());
       if (changed === null) return '';

@@ -53,3 +53,5 @@ export interface Reservation {
 
 /** Kind under which claims are kept whose allocation is being written. */
 export const ALLOCATING_CLAIM = 'AllocatingClaim';
+/** Kind under which claims are kept that a write is taking something from. */
+export const WITHHELD_CLAIM = 'WithheldClaim';

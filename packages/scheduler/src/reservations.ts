@@ -1,11 +1,15 @@
 /** What pods on their way to a node have been promised, besides the node. */
 import { keyOf } from './objects.ts';
 import type { ObjectStore } from './object-store.ts';
-import type { ObjectWrite, Reservation } from './reservation.ts';
+import { WITHHELD_CLAIM, type ObjectWrite, type Reservation } from './reservation.ts';
+
+const CLAIM = 'ResourceClaim';
 
 export class Reservations {
   readonly #objects: ObjectStore;
   readonly #byTag = new Map<number, readonly Reservation[]>();
+  /** Writes under way that take something from a claim, by key. */
+  readonly #withheld = new Map<string, number>();
 
   constructor(objects: ObjectStore) {
     this.#objects = objects;
@@ -46,5 +50,28 @@ export class Reservations {
       }
     }
     return reservations.flatMap(({ undo }) => undo);
+  }
+
+  /**
+   * A write that nobody waits for begins. Until it ends, no pod gets what its claim says: it may be
+   * about to lose its devices, and nobody else may have them before it has.
+   */
+  withhold({ kind, key }: ObjectWrite): void {
+    const claim = kind === CLAIM ? this.#objects.object(kind, key) : undefined;
+    if (claim === undefined) return;
+    this.#withheld.set(key, (this.#withheld.get(key) ?? 0) + 1);
+    this.#objects.assume(WITHHELD_CLAIM, { ...claim, kind: WITHHELD_CLAIM });
+  }
+
+  /** It has ended, one way or the other. Returns whether the claim can be had again. */
+  release({ key }: ObjectWrite): boolean {
+    const count = this.#withheld.get(key);
+    if (count === undefined) return false;
+    if (count > 1) this.#withheld.set(key, count - 1);
+    else {
+      this.#withheld.delete(key);
+      this.#objects.restore(WITHHELD_CLAIM, key);
+    }
+    return count === 1;
   }
 }

@@ -32,7 +32,7 @@ import type {
   Scorer,
 } from '../plugin.ts';
 import { isExtended } from '../resources.ts';
-import { ALLOCATING_CLAIM, type Reservation } from '../reservation.ts';
+import { ALLOCATING_CLAIM, WITHHELD_CLAIM, type Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 
 export interface DynamicResourcesArgs {
@@ -85,6 +85,13 @@ export function claimsOf(pod: PodInfo, snapshot: Snapshot): ResourceClaimObject[
     claims.push(claim);
   }
   return claims;
+}
+
+/** Why an allocated claim cannot be used now; empty if it can. Upstream waits for its write. */
+function withholding(claim: ResourceClaimObject, snapshot: Snapshot): string {
+  const text = claimText(claim);
+  const isWithheld = snapshot.object(WITHHELD_CLAIM, text) !== undefined;
+  return isWithheld ? `resource claim ${text} is in the process of being deallocated` : '';
 }
 
 /** Why a claim cannot be allocated on any node; empty if it may be. */
@@ -292,8 +299,10 @@ export class DynamicResources implements Plugin {
     const left = backed.size === 0 ? null : leftClaimOf(pod, snapshot);
     if (left !== null) return { kind: 'run', filter: new LeftClaimFilter(left) };
     for (const claim of claims) {
-      if (claim.status?.allocation !== undefined) continue;
-      const problem = claimProblem(claim, snapshot);
+      const problem =
+        claim.status?.allocation === undefined
+          ? claimProblem(claim, snapshot)
+          : withholding(claim, snapshot);
       if (problem !== '') return { kind: 'rejected', rejection: unresolvable(problem) };
     }
     return { kind: 'run', filter: new ClaimFilter(pod, snapshot, claims, backed, this.#timeoutMs) };
