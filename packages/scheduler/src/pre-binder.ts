@@ -20,6 +20,8 @@ export interface PreBinderOptions {
   /** The pod will wait: a text for people. */
   onWaiting(tag: number, text: string): void;
   onTrouble(message: string): void;
+  /** Whether this process leads; absent: it always does. */
+  mayDecide?(): boolean;
 }
 
 /** Between two looks at what a pod waits for. */
@@ -80,7 +82,8 @@ export class PreBinder {
     for (const reservation of reservations) {
       const prefix = `running PreBind plugin "${reservation.plugin}": `;
       for (const write of reservation.writes) {
-        if (core.pods.rowOf(tag) < 0) return null;
+        await this.#untilLeading();
+        if (core.pods.rowOf(tag) < 0 || this.#isStopped) return null;
         const message = await this.#write(write);
         if (message !== '') return prefix + message;
       }
@@ -90,7 +93,16 @@ export class PreBinder {
       if (waited !== null) this.#awaited(tag, reservation, waited, sinceMs);
       if (waited !== '') return waited === null ? null : prefix + waited;
     }
+    await this.#untilLeading();
     return core.pods.rowOf(tag) < 0 ? null : '';
+  }
+
+  /** Who slept past its lease writes nothing: another one decides, or this one again, or it ends. */
+  async #untilLeading(): Promise<void> {
+    const { timers } = this.#options.client;
+    while (!this.#isStopped && this.#options.mayDecide?.() === false) {
+      await new Promise<void>((resolve) => void timers.after(LOOK_MS, resolve));
+    }
   }
 
   /** Devices that are made ready on demand are, or never will be. */

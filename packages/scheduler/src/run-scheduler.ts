@@ -176,6 +176,7 @@ class SchedulerProgram {
       onFailure: (tag, message) => writer.fail(tag, message),
       onWaiting: (tag, text) => writer.note(tag, 'BindingConditionsPending', text),
       onTrouble: (message) => options.log('warn', message),
+      mayDecide: () => this.#election?.isLeader !== false,
     });
     this.#loop = new SchedulingLoop({
       core: this.#core,

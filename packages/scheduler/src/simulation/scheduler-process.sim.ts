@@ -122,6 +122,7 @@ export class SchedulerProcess {
       onFailure: (tag, message) => this.#writer.fail(tag, message),
       onWaiting: () => {},
       onTrouble: () => {},
+      mayDecide: () => this.election.isLeader,
     });
     this.#loop = new SchedulingLoop({
       core,
