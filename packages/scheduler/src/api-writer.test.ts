@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Client, SendDone } from '@megaplane/client/client';
 import { ApiWriter } from './api-writer.ts';
 import { EventWriter } from './event-writer.ts';
+import { PLACE } from './pod-table.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -18,6 +19,7 @@ class FakeClient {
   readonly sent: Sent[] = [];
   free = 100;
   monotonicMs = 1;
+  isLeading = true;
   #roomCallback: () => void = () => {};
   readonly timers = {
     nowMs: () => 5000,
@@ -94,6 +96,7 @@ function setup(eventsPerSecondMax = 0): {
     monotonicMs: () => client.monotonicMs,
     onProgress: () => {},
     undo: () => {},
+    mayDecide: () => client.isLeading,
     bindElsewhere: () => Promise.resolve('no extender binds'),
     log: () => {},
   });
@@ -254,6 +257,37 @@ test('a victim is told why before it is deleted', () => {
   assert.deepEqual(counts, ['result="error"} 1', 'result="success"} 1']);
 });
 
+test('who waits for room is tried again when a victim could not be asked to go', () => {
+  const { client, core, writer } = setup();
+  const seen = (id: number, spec: object): void => {
+    const resources = { requests: { cpu: '1' } };
+    const containers = [{ name: 'c', resources }];
+    const metadata = { name: `p${id}`, namespace: 'default' };
+    const bytes = Buffer.from(JSON.stringify({ metadata, spec: { containers, ...spec } }));
+    core.podSeen(id, true, bytes, 0, bytes.length, 0);
+  };
+  seen(0, { nodeName: 'n' });
+  seen(1, { priority: 10 });
+  const attempt = core.attempt(0);
+  assert(attempt?.kind === 'failed');
+  assert.deepEqual(attempt.failure.nomination?.victims, [0]);
+  writer.report(1, attempt.failure, []);
+  assert.equal(core.pods.place.get(1), PLACE.unschedulable);
+  const answer = (line: string, code: number): void =>
+    client.sent.find((sent) => sent.line === line)?.answer(code);
+  answer('PATCH /api/v1/namespaces/default/pods/p0/status', 200);
+  answer('DELETE /api/v1/namespaces/default/pods/p0', 500);
+  assert.notEqual(core.pods.place.get(1), PLACE.unschedulable);
+  client.sent.length = 0;
+  core.tick(60_000);
+  const again = core.attempt(60_000);
+  assert(again?.kind === 'failed');
+  writer.report(1, again.failure, []);
+  answer('PATCH /api/v1/namespaces/default/pods/p0/status', 200);
+  answer('DELETE /api/v1/namespaces/default/pods/p0', 200);
+  assert.equal(core.pods.place.get(1), PLACE.unschedulable);
+});
+
 test('the scheduler of the preemptor tells of the victim, whosever that is', () => {
   const { client, core, writer } = setup(10);
   const spec = { nodeName: 'n', schedulerName: 'other', containers: [] };
@@ -304,4 +338,19 @@ test('a binding waits for what is told of the pod, and what is not told yet neve
   client.makeRoom();
   assert.equal(client.sent.length, 3);
   assert.equal(client.sent[2]?.line, 'POST /api/v1/namespaces/default/pods/p1/binding');
+});
+
+test('who slept past its lease sends no binding that waited meanwhile', async () => {
+  const { client, core, writer } = setup();
+  see(core, 0, '1');
+  core.attempt(0);
+  writer.delay(0, 0);
+  writer.bindDelayed(core.pods.tagOf(0));
+  client.isLeading = false;
+  client.sent[0]?.answer(200);
+  for (let turn = 0; turn < 3; turn++) await nextTurn();
+  assert.equal(client.sent.length, 1);
+  client.isLeading = true;
+  for (let turn = 0; turn < 3; turn++) await nextTurn();
+  assert.equal(client.sent[1]?.line, 'POST /api/v1/namespaces/default/pods/p0/binding');
 });

@@ -32,6 +32,8 @@ export interface ApiWriterOptions {
   readonly bindElsewhere: (call: ExtenderCall) => Promise<string>;
   /** Writes that take back what was done for a pod. */
   readonly undo: (writes: readonly ObjectWrite[]) => void;
+  /** Whether this process leads: what was decided before it slept is another's to decide now. */
+  readonly mayDecide: () => boolean;
   readonly log: Log;
 }
 
@@ -329,10 +331,15 @@ export class ApiWriter {
     const left = (this.#telling.get(tag) ?? 0) - 1;
     if (left > 0) return void this.#telling.set(tag, left);
     this.#telling.delete(tag);
-    if (!this.#held.delete(tag)) return;
-    const id = this.#options.core.pods.rowOf(tag);
-    if (id >= 0) this.#bindNow(id, tag);
-    else this.#ended(tag);
+    if (this.#held.delete(tag)) this.#bindHeld(tag);
+  }
+
+  #bindHeld(tag: number): void {
+    const { client, core, mayDecide } = this.#options;
+    const id = core.pods.rowOf(tag);
+    if (id < 0) this.#ended(tag);
+    else if (mayDecide()) this.bindDelayed(tag);
+    else client.timers.after(FIND_OUT_MS, () => this.#bindHeld(tag));
   }
 
   #patch(id: number, { tag, reason, message, nominated }: Report): void {
@@ -372,7 +379,7 @@ export class ApiWriter {
     node: string,
     asked: (isAsked: boolean) => void,
   ): boolean {
-    const { client, core, keyOf, log } = this.#options;
+    const { client, core, keyOf, log, mayDecide, onProgress } = this.#options;
     if (victim < 0 || core.pods.isTerminating.get(victim) !== 0) return false;
     const tag = core.pods.tagOf(victim);
     if (this.#evicted.get(victim) === tag) return false;
@@ -400,9 +407,14 @@ export class ApiWriter {
     const note = `Preempted by pod ${uidText(core.pods, preemptor)} on node ${node}`;
     const event = { type: 'Normal', reason: 'Preempted', action: 'Preempting', note } as const;
     this.#event(victim, event, preemptor);
+    const waiting = core.pods.tagOf(preemptor);
     const mayComeAgain = (): void => {
       if (this.#evicted.get(victim) === tag) this.#evicted.delete(victim);
       asked(false);
+      // No event follows: whom the victim was to make room for has to ask again.
+      if (core.pods.rowOf(waiting) !== preemptor) return;
+      core.queue.wake(preemptor, 'ForceActivate', client.timers.nowMs());
+      onProgress();
     };
     const deleted: SendDone = (code, bytes, start, end) => {
       if ((code >= 200 && code < 300) || isGone(code)) return asked(true);
@@ -415,7 +427,8 @@ export class ApiWriter {
     };
     const told: SendDone = (code) => {
       if (isGone(code)) asked(true);
-      else remove();
+      else if (mayDecide()) remove();
+      else mayComeAgain();
     };
     const path = `${podPath(key)}/status`;
     if (!client.send('PATCH', path, CONTENT.strategicPatch, body, told)) remove();

@@ -97,7 +97,7 @@ export class PreBinder {
     return core.pods.rowOf(tag) < 0 ? null : '';
   }
 
-  /** Who slept past its lease writes nothing: another one decides, or this one again, or it ends. */
+  /** Who slept past its lease writes nothing before it leads again, if it ever does. */
   async #untilLeading(): Promise<void> {
     const { timers } = this.#options.client;
     while (!this.#isStopped && this.#options.mayDecide?.() === false) {

@@ -16,7 +16,7 @@ import {
 } from './configuration/configuration.ts';
 import { COMPATIBILITY, DEFAULT_SCHEDULER_NAME, type Compatibility } from './profile.ts';
 import { EventWriter } from './event-writer.ts';
-import { Extender, type Answer, type Question } from './extenders/extender.ts';
+import { Extender, type Answer, type ExtenderCall, type Question } from './extenders/extender.ts';
 import { ExtenderCaller } from './extenders/extender-caller.ts';
 import type { GateStates } from './configuration/feature-gates.ts';
 import { configz } from './configuration/configz.ts';
@@ -153,6 +153,7 @@ class SchedulerProgram {
     if (options.gates !== undefined) this.#metrics.gates = options.gates;
     const { eventsPerSecondMax } = options;
     this.#events = new EventWriter({ client, host: hostname(), eventsPerSecondMax });
+    const mayDecide = (): boolean => this.#election?.isLeader !== false;
     const writer = new ApiWriter({
       client,
       core: this.#core,
@@ -162,10 +163,8 @@ class SchedulerProgram {
       monotonicMs: () => systemClock.monotonicMs(),
       onProgress: () => this.#loop.wake(),
       undo: (writes) => this.#preBinder.write(writes),
-      bindElsewhere: async (call) => {
-        const answer = await this.#caller.call(call);
-        return answer.ok ? Extender.bindError(answer.value) : answer.text;
-      },
+      mayDecide,
+      bindElsewhere: (call) => this.#bindElsewhere(call),
       log: options.log,
     });
     this.#preBinder = new PreBinder({
@@ -176,7 +175,7 @@ class SchedulerProgram {
       onFailure: (tag, message) => writer.fail(tag, message),
       onWaiting: (tag, text) => writer.note(tag, 'BindingConditionsPending', text),
       onTrouble: (message) => options.log('warn', message),
-      mayDecide: () => this.#election?.isLeader !== false,
+      mayDecide,
     });
     this.#loop = new SchedulingLoop({
       core: this.#core,
@@ -184,7 +183,7 @@ class SchedulerProgram {
       preBinder: this.#preBinder,
       metrics: this.#metrics,
       clock: { nowMs, monotonicMs: () => systemClock.monotonicMs() },
-      mayDecide: () => this.#election?.isLeader !== false,
+      mayDecide,
       ask: (question) => this.#ask(client, question),
       onMismatch: (text) => options.log('error', text),
       defer: (run) => void setImmediate(run),
@@ -206,6 +205,12 @@ class SchedulerProgram {
     this.#election = options.leaderElect ? this.#electionOn(client, configuration) : null;
     if (this.#election !== null) this.#metrics.leads = false;
     this.#checks = schedulerChecks(this.#election !== null, () => this.#feeds.isSynced);
+  }
+
+  /** Why an extender did not bind a pod; empty when it did. */
+  async #bindElsewhere(call: ExtenderCall): Promise<string> {
+    const answer = await this.#caller.call(call);
+    return answer.ok ? Extender.bindError(answer.value) : answer.text;
   }
 
   start(): void {

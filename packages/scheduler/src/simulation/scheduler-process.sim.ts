@@ -101,6 +101,7 @@ export class SchedulerProcess {
     const client = this.#client();
     const metrics = new SchedulerMetrics(() => 0);
     const monotonicMs = (): number => world.nowMs;
+    const mayDecide = (): boolean => this.election.isLeader;
     this.#writer = new WitnessedWriter({
       client,
       core,
@@ -110,6 +111,7 @@ export class SchedulerProcess {
       monotonicMs,
       onProgress: () => this.#loop.wake(),
       undo: (writes) => this.#preBinder.write(writes),
+      mayDecide,
       bindElsewhere: () => Promise.resolve(''),
       log: () => {},
     });
@@ -122,7 +124,7 @@ export class SchedulerProcess {
       onFailure: (tag, message) => this.#writer.fail(tag, message),
       onWaiting: () => {},
       onTrouble: () => {},
-      mayDecide: () => this.election.isLeader,
+      mayDecide,
     });
     this.#loop = new SchedulingLoop({
       core,
@@ -130,7 +132,7 @@ export class SchedulerProcess {
       preBinder: this.#preBinder,
       metrics,
       clock: { nowMs: monotonicMs, monotonicMs },
-      mayDecide: () => this.election.isLeader,
+      mayDecide,
       ask: () => Promise.resolve([]),
       onMismatch: (text) => world.fault(text),
       defer: (run) => this.#later(1, run),
