@@ -26,6 +26,9 @@ export interface CustomVersion {
 /** What a schema is found by: one version of a kind. */
 export type SchemaOwner = Pick<CustomVersion, 'kind' | 'facts' | 'schemaSince'>;
 
+/** Versions that are looked through: ten thousand definitions need no map each. */
+const SEARCHED_MAX = 8;
+
 const VERBS: readonly string[] = [
   'delete',
   'deletecollection',
@@ -50,6 +53,7 @@ export class CustomKind {
   readonly #schemas: CustomSchemas;
   readonly #formedSince: ReadonlyMap<string, number> | null;
   #served: Map<string, Served> | null = null;
+  #byName: ReadonlyMap<string, VersionFacts> | null = null;
 
   /**
    * `formedSince` has, by version, since when the schema is as it is; absent: since this revision.
@@ -80,7 +84,15 @@ export class CustomKind {
 
   /** True where there is a version of that name, and it is served. */
   serves(version: string): boolean {
-    return this.facts.versions.some((one) => one.name === version && one.isServed);
+    return this.#factsOf(version)?.isServed === true;
+  }
+
+  /** Of thousands of versions, each is asked for by name. */
+  #factsOf(version: string): VersionFacts | undefined {
+    const { versions } = this.facts;
+    if (versions.length <= SEARCHED_MAX) return versions.find(({ name }) => name === version);
+    this.#byName ??= new Map(versions.map((one) => [one.name, one]));
+    return this.#byName.get(version);
   }
 
   /** Since when objects have the form that the schema of a version gives. */
@@ -90,7 +102,7 @@ export class CustomKind {
 
   /** Whose schema a version has, served or not; undefined where there is none of that name. */
   schemaOwner(version: string): SchemaOwner | undefined {
-    const facts = this.facts.versions.find((one) => one.name === version);
+    const facts = this.#factsOf(version);
     return facts && { kind: this, facts, schemaSince: this.formedSince(version) };
   }
 
@@ -98,7 +110,7 @@ export class CustomKind {
   served(version: string): Served | undefined {
     const known = this.#served?.get(version);
     if (known !== undefined) return known;
-    const facts = this.facts.versions.find((one) => one.name === version);
+    const facts = this.#factsOf(version);
     if (facts?.isServed !== true) return undefined;
     const built = this.#build(facts);
     (this.#served ??= new Map()).set(version, built);
