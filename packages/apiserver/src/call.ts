@@ -17,6 +17,7 @@ import { durationMs, type Query } from './query.ts';
 import type { AuditRecord } from './operations/audit-record.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { Sink } from './sink.ts';
+import { VersionConversions } from './managed/version-conversions.ts';
 import type { YamlReading } from './yaml-body.ts';
 import { yamlText } from './yaml-text.ts';
 
@@ -113,6 +114,7 @@ export class Call {
   /** What the body says in YAML, or an applied one in JSON, where that was read before. */
   yaml: YamlReading | null = null;
   json: JsonValue | undefined;
+  #conversions: VersionConversions | null = null;
 
   constructor(
     exchange: Exchange,
@@ -128,6 +130,11 @@ export class Call {
     this.identity = identity;
     this.nowMs = nowMs;
     this.auditId = auditId;
+  }
+
+  /** What a webhook makes of the object in versions that owners of its fields wrote in. */
+  get conversions(): VersionConversions {
+    return (this.#conversions ??= new VersionConversions());
   }
 
   /** Code of the answer; 0 until it is given. */

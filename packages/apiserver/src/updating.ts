@@ -25,6 +25,7 @@ import { dropGatedPodFields } from './pod-gates.ts';
 import { changeFaults, faultyKind, withDefaults, withStatusDefaults } from './schema-gate.ts';
 import { keepsMetadata } from './managed/reset-fields.ts';
 import { settleTimes, trackChange } from './managed/tracking.ts';
+import { awaitConversions } from './managed/version-conversions.ts';
 import { keyOf, keyText, type Served } from './served.ts';
 import type { WriteOutcome } from './storage.ts';
 import {
@@ -85,10 +86,13 @@ interface Step {
 }
 
 function changeStored(step: Step): void {
-  const { context, update, stored, bytes } = step;
+  const { context, update, attempt, stored, bytes } = step;
   const { call } = context;
   const previous = stored.object;
   const changed = update.change(previous);
+  if (awaitConversions(context, () => updateTry(context, update, attempt))) {
+    return;
+  }
   if (!changed.ok) {
     call.fail(changed.status);
     return;
@@ -273,12 +277,16 @@ function nextObject(
     next = withDefaults(served, next);
   }
   if (isPut) warnOfOwners(context.call, next, false);
-  trackChange(context, subresource, previous, next, sent);
-  // what is not taken over is owned all the same, but for status
-  behaviour.keepRest?.[subresource]?.(next, previous, context);
-  const operation = 'UPDATE';
-  const write: Admitted = { ...context, operation, subresource, previous, object: next, sent };
-  admitNext(context, write, next, previous, done);
+  const track = (): void => {
+    trackChange(context, subresource, previous, next, sent);
+    if (awaitConversions(context, track)) return;
+    // what is not taken over is owned all the same, but for status
+    behaviour.keepRest?.[subresource]?.(next, previous, context);
+    const operation = 'UPDATE';
+    const write: Admitted = { ...context, operation, subresource, previous, object: next, sent };
+    admitNext(context, write, next, previous, done);
+  };
+  track();
 }
 
 const FLOWS = 'flowcontrol.apiserver.k8s.io';

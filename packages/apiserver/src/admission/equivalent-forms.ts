@@ -6,6 +6,7 @@
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
+import { formConverted } from '../custom/custom-objects.ts';
 import type { Served } from '../served.ts';
 import type { Admitted, Verdict } from './admission.ts';
 
@@ -113,8 +114,11 @@ function convert(
   then: (outcome: Outcome) => void,
 ): void {
   world.kinds.convertTo(target, object, (made) => {
-    if (typeof made === 'string')
-      then({ ok: false, status: internalError(`Internal error occurred: ${made}`) });
-    else then({ ok: true, object: made });
+    const { custom } = target;
+    const isMade = custom !== null && typeof made !== 'string';
+    const formed = isMade ? formConverted(custom, custom.facts.name, made) : made;
+    if (typeof formed === 'string') {
+      then({ ok: false, status: internalError(`Internal error occurred: ${formed}`) });
+    } else then({ ok: true, object: formed });
   });
 }

@@ -32,6 +32,8 @@ type Answer = (review: Review) => unknown;
 
 /** v1 has `spec.size`, v2 has `spec.width`. */
 function renamed(object: Widget, desired: string): Widget {
+  // what somebody gave up may have been all of it
+  if (!('spec' in object)) return { ...(object as Widget), apiVersion: desired };
   const { size, width, ...rest } = object.spec;
   const value = size ?? width;
   const spec = { ...rest, [desired.endsWith('/v2') ? 'width' : 'size']: value };
@@ -444,6 +446,83 @@ test('a webhook may change labels and annotations, and no other metadata', async
   };
   assert.deepEqual([read.metadata.labels, read.metadata.generation], [{ new: 'yes' }, 1]);
   await end();
+});
+
+const APPLY = { 'content-type': 'application/apply-patch+yaml' };
+
+/** Managers and what they own of the spec. */
+function ownersIn(text: string): string[] {
+  const { managedFields = [] } = (
+    JSON.parse(text) as {
+      metadata: { managedFields?: { manager: string; fieldsV1: { 'f:spec'?: object } }[] };
+    }
+  ).metadata;
+  const owners = managedFields.map(({ manager, fieldsV1 }) => {
+    return `${manager} ${Object.keys(fieldsV1['f:spec'] ?? {}).join()}`;
+  });
+  return owners.sort();
+}
+
+test('who owns a field is looked up in the version that its owner wrote in', async () => {
+  const { ask, webhooks, end } = started();
+  const apply = (version: string, manager: string, spec: object, more = '') => {
+    const url = `${version === 'v1' ? V1 : V2}/a?fieldManager=${manager}${more}`;
+    return ask('PATCH', url, widget(version, 'a', spec), APPLY);
+  };
+  await answered(apply('v1', 'one', { size: 1 }), 201);
+  const refused = await answered(apply('v2', 'two', { width: 2 }), 409);
+  assert.match(refused, /conflict with \\"one\\": \.spec\.size/);
+  const shared = await answered(apply('v2', 'two', { width: 1 }));
+  assert.deepEqual(ownersIn(shared), ['one f:size', 'two f:width']);
+  const forced = await answered(apply('v2', 'two', { width: 2 }, '&force=true'));
+  assert.deepEqual(ownersIn(forced), ['two f:width']);
+  // what was applied in one version is given up in another
+  const given = await answered(apply('v1', 'two', {}));
+  assert.deepEqual((JSON.parse(given) as Widget).spec, {});
+  const again = await answered(apply('v1', 'one', { size: 5 }));
+  assert.deepEqual(ownersIn(again), ['one f:size', 'two ']);
+  const updated = ask('PATCH', `${V2}/a?fieldManager=three`, { spec: { width: 6 } }, MERGE);
+  assert.deepEqual(ownersIn(await answered(updated)), ['three f:width', 'two ']);
+  const works = webhooks.answer;
+  webhooks.answer = (review) => {
+    const isBack = review.request.desiredAPIVersion.endsWith('v2');
+    return isBack ? undefined : works(review);
+  };
+  const spoilt = await answered(apply('v1', 'one', { size: 5 }), 500);
+  assert.match(spoilt, /"message":"conversion webhook for .* failed: no response provided"/);
+  const untracked = ask('PATCH', `${V1}/a?fieldManager=one`, { spec: { size: 7 } }, MERGE);
+  assert.deepEqual(ownersIn(await answered(untracked)), []);
+  await end();
+});
+
+test('metadata inside of an object that a webhook spoils are told', async () => {
+  const webhooks = new Converter();
+  const rig = startRig({ webhooks });
+  const part = { type: 'object', 'x-kubernetes-embedded-resource': true };
+  const pod = { ...part, 'x-kubernetes-preserve-unknown-fields': true };
+  const spec = { type: 'object', properties: { pod, size: { type: 'integer' } } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  const versions = ['v1', 'v2'].map((name) => versionOf(name, { schema }));
+  define(rig, definitionOf('widgets', versions, CONVERSION));
+  rig.ask('POST', V1, widget('v1', 'a', { size: 1 }));
+  webhooks.answer = ({ request: { uid, desiredAPIVersion, objects } }) => ({
+    uid,
+    result: { status: 'Success' },
+    convertedObjects: objects.map((object) => ({
+      ...object,
+      apiVersion: desiredAPIVersion,
+      spec: { pod: { apiVersion: 'v1', kind: 'Pod', metadata: { labels: 5 } } },
+    })),
+  });
+  for (const path of [`${V2}/a`, V2]) {
+    const text = await answered(rig.ask('GET', path), 500);
+    assert.match(text, /"spec\.pod\.metadata: Invalid value: .*: json: cannot unmarshal number/);
+  }
+  const written = rig.ask('POST', V2, widget('v2', 'b', {}));
+  assert.match(await answered(written, 500), /spec\.pod\.metadata: Invalid value/);
+  rig.ask('DELETE', `${DEFINITIONS}/widgets.example.com`);
+  rig.settle();
+  await settled();
 });
 
 test('a webhook that cannot be reached fails writes and reads with its reason', async () => {

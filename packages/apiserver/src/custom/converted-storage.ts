@@ -46,6 +46,7 @@ export interface ConvertedParts {
   /** `example.com/v2`, and the version in which objects are kept. */
   readonly apiVersion: string;
   readonly storedVersion: string;
+  /** Gives objects in the form that the version `desired` allows. */
   readonly convert: (
     sources: readonly Unconverted[],
     desired: string,
@@ -53,8 +54,6 @@ export interface ConvertedParts {
   ) => void;
   /** Where keys of other kinds are kept. */
   readonly homeOf: (prefix: string) => Storage;
-  /** Takes out of a converted object what its version does not have. */
-  readonly form: (object: JsonObject) => JsonObject;
   /** Brings an object into the form that the version gives in which it is stored. */
   readonly formKept: (object: JsonObject) => JsonObject;
   /** History was lost: this view has to be replaced by another one. */
@@ -192,7 +191,7 @@ export class ConvertedStorage implements Storage {
   }
 
   #bringAlone(key: Buffer, done: (fault: string | null) => void): void {
-    const { base, apiVersion, form } = this.#parts;
+    const { base, apiVersion } = this.#parts;
     if (!base.get(key, row)) {
       done(null);
       return;
@@ -202,7 +201,7 @@ export class ConvertedStorage implements Storage {
       const [object] = outcome.ok ? outcome.values : [];
       if (object !== undefined) {
         if (this.#alone.size >= ALONE_MAX) this.#alone.clear();
-        const value = encodeCanonical(form({ ...object }));
+        const value = encodeCanonical(object);
         this.#alone.set(key.toString('latin1'), { revision, value });
       }
       done(outcome.ok ? null : outcome.why);
@@ -210,7 +209,7 @@ export class ConvertedStorage implements Storage {
   }
 
   rehearse(value: Buffer, done: WriteDone): void {
-    const { convert, apiVersion, storedVersion, form } = this.#parts;
+    const { convert, apiVersion, storedVersion } = this.#parts;
     const object = JSON.parse(value.toString('utf8')) as JsonObject;
     convert([{ object, revision: 0 }], storedVersion, (there) => {
       if (!there.ok) {
@@ -221,7 +220,7 @@ export class ConvertedStorage implements Storage {
       this.#convertKept(sources, apiVersion, (back) => {
         if (!back.ok) done({ kind: 'failed', message: back.why });
         else {
-          const shown = encodeCanonical(form({ ...back.values[0] }));
+          const shown = encodeCanonical(back.values[0] ?? {});
           done({ kind: 'done', revision: 0, shown });
         }
       });
@@ -403,7 +402,7 @@ export class ConvertedStorage implements Storage {
 
   /** Calls `then` with the new bytes, null for deletions; or fails for all who wait. */
   #convert(changes: readonly Change[], then: (values: readonly (Buffer | null)[]) => void): void {
-    const { apiVersion, form } = this.#parts;
+    const { apiVersion } = this.#parts;
     const sources = changes.map(({ source }) => source).filter((source) => source !== null);
     this.#convertKept(sources, apiVersion, (outcome) => {
       if (this.#isClosed) return;
@@ -415,7 +414,7 @@ export class ConvertedStorage implements Storage {
       const { values } = outcome;
       then(
         changes.map(({ source }) => {
-          return source === null ? null : encodeCanonical(form({ ...values[next++] }));
+          return source === null ? null : encodeCanonical(values[next++] ?? {});
         }),
       );
     });

@@ -5,10 +5,10 @@ import { rangeOf, type Served } from '../served.ts';
 import type { Storage } from '../storage.ts';
 import type { World } from '../world.ts';
 import { ConversionMetrics } from './conversion-metrics.ts';
-import { ConversionWebhook } from './conversion-webhook.ts';
+import { ConversionWebhook, type ConversionOutcome } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
 import type { CustomKind, CustomVersion } from './custom-kind.ts';
-import { formKept, formShown } from './custom-objects.ts';
+import { formConverted, formKept } from './custom-objects.ts';
 
 /** A view is made when the first request for its version comes, and ends with its definition. */
 export class ConvertedViews {
@@ -43,9 +43,12 @@ export class ConvertedViews {
         range: rangeOf(served, ''),
         apiVersion: served.resource.apiVersion,
         storedVersion: `${kind.facts.group}/${kind.facts.storageVersion}`,
-        convert: (sources, desired, then) => webhook.convert(sources, desired, then),
+        convert: (sources, desired, then) => {
+          webhook.convert(sources, desired, (outcome) =>
+            then(outcome.ok ? formed(custom, desired, outcome.values) : outcome),
+          );
+        },
         homeOf: (prefix) => this.#world.storageOf(prefix),
-        form: (object) => formShown(custom, object),
         formKept: (object) => formKept(custom, object),
         onLost: () => this.drop(kind),
       });
@@ -65,7 +68,10 @@ export class ConvertedViews {
     return webhook;
   }
 
-  /** Brings one object into the version of `target`; a text says why that failed. */
+  /**
+   * Brings one object into the version of `target`, as the webhook makes it; a text says why that
+   * failed.
+   */
   convertTo(target: Served, object: JsonObject, then: (made: JsonObject | string) => void): void {
     const { custom } = target;
     if (custom === null) {
@@ -75,7 +81,7 @@ export class ConvertedViews {
     const { apiVersion } = target.resource;
     this.#webhookOf(custom).convert([{ object, revision: 0 }], apiVersion, (outcome) => {
       const [made] = outcome.ok ? outcome.values : [];
-      if (made !== undefined) then(formShown(custom, { ...made }));
+      if (made !== undefined) then(made);
       else then(outcome.ok ? 'nothing was converted' : outcome.why);
     });
   }
@@ -102,4 +108,20 @@ export class ConvertedViews {
     this.#world.dropHub(kind.prefix);
     for (const view of views.values()) void view.close();
   }
+}
+
+/** What a webhook made, in the form that the version allows; or what it cannot have. */
+function formed(
+  custom: CustomVersion,
+  apiVersion: string,
+  made: readonly JsonObject[],
+): ConversionOutcome {
+  const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+  const values: JsonObject[] = [];
+  for (const one of made) {
+    const own = formConverted(custom, version, one);
+    if (typeof own === 'string') return { ok: false, why: own };
+    values.push(own);
+  }
+  return { ok: true, values };
 }

@@ -250,10 +250,20 @@ export function formKept({ kind, schemas }: CustomVersion, object: JsonObject): 
   return object;
 }
 
-/** What a webhook made for clients: pruned; the defaults of its version are for what they send. */
-export function formShown(custom: CustomVersion, object: JsonObject): JsonObject {
-  custom.schemas.schemaOf(custom).decode(object, READ);
-  return object;
+/**
+ * What a webhook made in a version, pruned; the defaults of the version are for what clients send.
+ * A text says what of it the version cannot have.
+ */
+export function formConverted(
+  { kind, schemas }: CustomVersion,
+  version: string,
+  made: JsonObject,
+): JsonObject | string {
+  const owner = kind.schemaOwner(version);
+  const object = { ...made };
+  if (owner === undefined) return object;
+  const { fault } = schemas.schemaOf(owner).decode(object, { isTracked: false, isStored: false });
+  return fault === null ? object : `${fault.field}: ${fault.body}`;
 }
 
 /**

@@ -24,6 +24,7 @@ import type { WriteOptions } from '../write-options.ts';
 import type { WriteContext } from '../writing.ts';
 import { readYaml } from '../yaml-body.ts';
 import { fieldScope } from './field-scope.ts';
+import { conversionFault } from './version-conversions.ts';
 
 export const APPLY_TYPE = 'application/apply-patch+yaml';
 
@@ -147,6 +148,8 @@ function applyTo(
   const scope = fieldScope(served, call, subresource, 'Apply');
   const managed = unpackManaged(managedFields);
   const applied = trackApply(scope, live, config, managed, kind, options.force);
+  const fault = conversionFault(context);
+  if (fault !== null) return failed(unclassified(fault));
   if (!applied.ok) return applied;
   const packed = packManaged(applied.value.managed) ?? '';
   const { object } = applied.value;
@@ -164,8 +167,8 @@ function applyTo(
     const why = `unable to convert unstructured object to ${what}: ${cause}`;
     return failed(unclassified(`${text}: ${why}`));
   }
-  const fault = checkIdentity(context, form.object, isNew);
-  if (fault !== null) return fault;
+  const refusal = checkIdentity(context, form.object, isNew);
+  if (refusal !== null) return refusal;
   const own = objectAt(form.object, 'metadata') ?? {};
   return success({ ...form.object, metadata: { ...own, managedFields: packed } });
 }

@@ -1,7 +1,7 @@
 /** What the field manager has to know of a request: its kind, its versions, who writes and when. */
 import { builtinSchema } from '@megaplane/machinery/apply/builtin-schema';
 import { FieldSet } from '@megaplane/machinery/apply/field-set';
-import { DEDUCED_SCHEMA } from '@megaplane/machinery/apply/field-schema';
+import { DEDUCED_SCHEMA, type FieldSchema } from '@megaplane/machinery/apply/field-schema';
 import type { FieldScope } from '@megaplane/machinery/apply/field-manager';
 import type { Operation } from '@megaplane/machinery/apply/managed-fields';
 import type { Typed, Versions } from '@megaplane/machinery/apply/ownership';
@@ -24,8 +24,8 @@ interface Known {
 
 const known = new WeakMap<Served, Map<string, Known>>();
 
-/** Who writes and when: a request, or the server itself. */
-export type Writer = Pick<Call, 'fieldManager' | 'nowMs'>;
+/** Who writes and when: a request, or the server itself, which asks no webhooks for it. */
+export type Writer = Pick<Call, 'fieldManager' | 'nowMs'> & Partial<Pick<Call, 'conversions'>>;
 
 /** The scope of a write to `served` by way of `subresource` ('': the object itself). */
 export function fieldScope(
@@ -34,16 +34,19 @@ export function fieldScope(
   subresource: string,
   operation: Operation,
 ): FieldScope {
-  const { versions, empty } = knownOf(served, subresource);
+  const { versions, empty } = knownOf(served, call, subresource);
   const { apiVersion } = versions;
   const manager = { name: call.fieldManager, operation, apiVersion, subresource };
-  const formedSince = served.custom?.formedSince ?? -1;
+  const { custom } = served;
+  // what a webhook makes may never fit
+  const isMade = custom?.kind.facts.isConverting === true;
+  const formedSince = isMade ? Infinity : (custom?.formedSince ?? -1);
   return { versions, empty, manager, nowSeconds: Math.floor(call.nowMs / 1000), formedSince };
 }
 
-function knownOf(served: Served, subresource: string): Known {
+function knownOf(served: Served, writer: Writer, subresource: string): Known {
   // schemas of custom resources are kept elsewhere, while there is room
-  if (served.custom !== null) return buildCustom(served, served.custom, subresource);
+  if (served.custom !== null) return buildCustom(served, served.custom, writer, subresource);
   let ways = known.get(served);
   if (ways === undefined) known.set(served, (ways = new Map()));
   let found = ways.get(subresource);
@@ -60,6 +63,7 @@ function build(served: Served, subresource: string): Known {
     versions: {
       apiVersion,
       schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
+      schemaOf: (version) => schemaOf(served, version),
       convert: (value, version) => converted(served, value, version),
       convertBack: (value, version) => broughtBack(served, value, version),
       ignored,
@@ -69,23 +73,38 @@ function build(served: Served, subresource: string): Known {
   };
 }
 
-function buildCustom(served: Served, custom: CustomVersion, subresource: string): Known {
-  const { apiVersion, kind } = served.resource;
-  const other = (version: string): Served | undefined => {
-    return custom.kind.served(version.slice(version.indexOf('/') + 1));
+function buildCustom(
+  served: Served,
+  custom: CustomVersion,
+  writer: Writer,
+  subresource: string,
+): Known {
+  const { apiVersion, group, kind } = served.resource;
+  const conversions = custom.kind.facts.isConverting ? writer.conversions?.begin() : undefined;
+  const other = (version: string): Served | undefined =>
+    version.startsWith(`${group}/`)
+      ? custom.kind.served(version.slice(group.length + 1))
+      : undefined;
+  const schemaOf = (version: string): FieldSchema | null => {
+    const own = version === apiVersion ? custom : (other(version)?.custom ?? null);
+    return own === null ? null : own.schemas.schemaOf(own).applySchema();
   };
   return {
     versions: {
       apiVersion,
       schema: custom.schemas.schemaOf(custom).applySchema(),
+      schemaOf,
       convert: (value, version) => {
-        const found = version.startsWith(`${served.resource.group}/`) ? other(version) : undefined;
-        const own = found?.custom ?? null;
-        if (own === null || !isObject(value)) return null;
-        const schema = own.schemas.schemaOf(own).applySchema();
-        return { schema, value: { ...value, apiVersion: version } };
+        const target = other(version);
+        const schema = schemaOf(version);
+        if (target === undefined || schema === null || !isObject(value)) return null;
+        if (conversions === undefined) return { schema, value: { ...value, apiVersion: version } };
+        return { schema, value: conversions.convert(value, target) };
       },
-      convertBack: (value) => (isObject(value) ? { ...value, apiVersion } : value),
+      convertBack: (value) => {
+        if (!isObject(value)) return value;
+        return conversions?.convert(value, served) ?? { ...value, apiVersion };
+      },
       ignored: resetFields(served, subresource),
       ignoredElsewhere: NO_FIELDS,
     },
@@ -111,6 +130,7 @@ export function partScope(
     versions: {
       apiVersion,
       schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
+      schemaOf: () => null,
       convert: () => null,
       convertBack: (value) => value,
       ignored: NO_FIELDS,
@@ -123,13 +143,20 @@ export function partScope(
   };
 }
 
+function schemaOf({ resource }: Served, apiVersion: string): FieldSchema | null {
+  const { kind, storage } = resource;
+  const other = findKind(apiVersion, kind);
+  if (other?.storage.name !== storage.name) return null;
+  const schema = builtinSchema(apiVersion, kind);
+  return schema ?? (apiVersion === resource.apiVersion ? DEDUCED_SCHEMA : null);
+}
+
 /** Kinds with several versions share what is stored: it is the way from one to the other. */
 function converted(served: Served, value: JsonValue, apiVersion: string): Typed | null {
-  const { kind, storage } = served.resource;
+  const { kind } = served.resource;
   const other = findKind(apiVersion, kind);
-  const schema = builtinSchema(apiVersion, kind);
-  if (other === undefined || schema === undefined || !isObject(value)) return null;
-  if (other.storage.name !== storage.name) return null;
+  const schema = schemaOf(served, apiVersion);
+  if (other === undefined || schema === null || !isObject(value)) return null;
   return { schema, value: fromStored(toStored(value, served.resource), other) };
 }
 

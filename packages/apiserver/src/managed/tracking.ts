@@ -22,6 +22,7 @@ import { encodedForm } from '@megaplane/machinery/voids';
 import type { RuleContext } from '../behaviour.ts';
 import type { Served } from '../served.ts';
 import { fieldScope, type Writer } from './field-scope.ts';
+import { conversionFault } from './version-conversions.ts';
 
 /** What objects that the server makes by itself name as their manager. */
 const OWN_NAME = 'kube-apiserver';
@@ -139,7 +140,9 @@ export function trackChange(
   const scope = fieldScope(context.served, context.call, subresource, 'Update');
   const given = subresource === '' ? owners : undefined;
   const managed = chosen(live, given);
-  setManaged(next, trackUpdate(scope, previous, encodedForm(next), managed));
+  const owned = trackUpdate(scope, previous, encodedForm(next), managed);
+  // as upstream's UpdateNoErrors does
+  setManaged(next, conversionFault(context) === null ? owned : emptyManaged());
 }
 
 /** The owners that an update starts from. */

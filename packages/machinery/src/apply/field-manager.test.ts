@@ -41,6 +41,7 @@ function versionsOf(apiVersion: string, kind: string): Versions {
   return {
     apiVersion,
     schema,
+    schemaOf: (version) => (version === apiVersion ? schema : null),
     convert: () => null,
     convertBack: (value) => value,
     ignored: new FieldSet(),

@@ -20,6 +20,7 @@ function scopeOf({ apiVersion, kind, schema }: Kind): FieldScope {
     versions: {
       apiVersion,
       schema,
+      schemaOf: (version) => (version === apiVersion ? schema : null),
       convert: () => null,
       convertBack: (value) => value,
       ignored: FieldSet.of(['f:status']),

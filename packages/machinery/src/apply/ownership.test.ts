@@ -17,6 +17,7 @@ function versionsOf({ apiVersion, schema }: Kind): Versions {
   return {
     apiVersion,
     schema,
+    schemaOf: (version) => (version === apiVersion ? schema : null),
     convert: () => null,
     convertBack: (value) => value,
     ignored: NOTHING,

@@ -35,6 +35,8 @@ export interface Versions {
   /** The version of the objects that are given to it. */
   readonly apiVersion: string;
   readonly schema: FieldSchema;
+  /** The schema of a version; null where there is none of that name any more. */
+  schemaOf(apiVersion: string): FieldSchema | null;
   /**
    * The object in another version of its kind; null where there is no such version any more, whose
    * owners are then forgotten.
@@ -59,17 +61,12 @@ const NOTHING = new FieldSet();
 function reconciled(owners: Owners, versions: Versions): Owners {
   const result: Owners = new Map();
   for (const [manager, owned] of owners) {
-    const schema = schemaAt(versions, owned.apiVersion);
+    const schema = versions.schemaOf(owned.apiVersion);
     if (schema === null) continue;
     const fields = reconcileFields(owned.fields, schema);
     result.set(manager, fields === owned.fields ? owned : { ...owned, fields });
   }
   return result;
-}
-
-function schemaAt(versions: Versions, apiVersion: string): FieldSchema | null {
-  if (apiVersion === versions.apiVersion) return versions.schema;
-  return versions.convert({}, apiVersion)?.schema ?? null;
 }
 
 function without(comparison: Comparison, ignored: FieldSet): Comparison {
