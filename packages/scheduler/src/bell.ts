@@ -142,7 +142,10 @@ export class Bell {
     const { queue, placement, nodes } = this.#options;
     if (!nodes.isPresent(node)) return;
     const label = 'AssignedPodDelete';
-    queue.wakeClasses((podClass) => placement.isFeasible(podClass, node), label, nowMs);
+    // Those who had nobody to evict may have by now: lesser pods came later.
+    const helps = (podClass: number): boolean =>
+      placement.isFeasible(podClass, node) || placement.hasRoom(podClass, node);
+    queue.wakeClasses(helps, label, nowMs);
     if (pod === null) return void queue.changes++;
     this.#ring({ event: 'podRemoved', pod }, label, nowMs, priorityMax, this.#roomFor(node));
   }
@@ -159,7 +162,8 @@ export class Bell {
       if (!queue.waiting.lacksRoom(id) || nominator.nodeOf(id) === name) return true;
       const podClass = pods.podClass.get(id);
       let hasRoom = known.get(podClass);
-      if (hasRoom === undefined) known.set(podClass, (hasRoom = placement.hasRoom(id, node)));
+      if (hasRoom === undefined)
+        known.set(podClass, (hasRoom = placement.hasRoom(podClass, node, id)));
       return hasRoom;
     };
   }
@@ -181,9 +185,12 @@ export class Bell {
     };
     const helps = (id: number, plugin: string): boolean => {
       const { priority } = identities.classes.get(pods.podClass.get(id));
-      return (
-        priority <= priorityMax && isConcerned(id) && this.#hints(change, plugin, podAt(id), label)
-      );
+      if (priority > priorityMax) return false;
+      const isOfUse = isConcerned(id);
+      if (!isOfUse && queue.waiting.isWide(id)) return false;
+      const helps = this.#hints(change, plugin, podAt(id), label);
+      if (helps && !isOfUse) queue.waiting.widen(id);
+      return helps && isOfUse;
     };
     queue.wakeOthers(change.event, helps, label, nowMs);
   }

@@ -38,14 +38,17 @@ export class Nominator implements Nominations {
   }
 
   /**
-   * What a pod's object says it waits for. Nothing: it waits on for what was decided here, unless
-   * its object had said so already; somebody took that back then.
+   * The node that a pod waits for by what its object says. Nothing there: it waits on for what was
+   * decided here, unless its object had said so already; somebody took that back then.
    */
-  tell(id: number, node: string): 'withdrawn' | 'kept' {
-    if (node === '') return this.#told.has(id) ? 'withdrawn' : 'kept';
+  expected(id: number, node: string): string {
+    return node === '' && !this.#told.has(id) ? this.nodeOf(id) : node;
+  }
+
+  /** A pod's object names a node. */
+  tell(id: number, node: string): void {
     this.set(id, node);
     this.#told.add(id);
-    return 'kept';
   }
 
   set(id: number, node: string = ''): void {

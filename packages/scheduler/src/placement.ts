@@ -399,10 +399,9 @@ export class Placement {
     return this.isNamed(classId, node) && this.#judge(classId, node) >= 0;
   }
 
-  /** Whether a node has room for a pod beside its rivals, or could: without lesser pods. */
-  hasRoom(id: number, node: number): boolean {
-    const { pods, identities } = this.#options;
-    const classId = pods.podClass.get(id);
+  /** Whether a node has room for a class beside rivals of a pod, or could: without lesser pods. */
+  hasRoom(classId: number, node: number, id: number = -1): boolean {
+    const { identities } = this.#options;
     if (!this.isNamed(classId, node)) return false;
     const { priority, ports, template } = identities.classes.get(classId);
     this.#rivals.prepare();

@@ -22,6 +22,7 @@ import { groupCondition } from './gangs/group-condition.ts';
 import { eventName } from './event-name.ts';
 import { factsOf } from './node-facts.ts';
 import { NodeTable } from './node-table.ts';
+import { NominationKeeper } from './nomination-keeper.ts';
 import { Nominator } from './nominator.ts';
 import type { KubeObject, NodeObject } from './objects.ts';
 import { keyOf as keyOfObject } from './objects.ts';
@@ -89,6 +90,7 @@ export class SchedulerCore {
   readonly #view: ClusterView;
   readonly #occupancy: Occupancy;
   readonly bell: Bell;
+  readonly #nominations: NominationKeeper;
   readonly #claimStatuses = new Map<number, ClaimStatuses>();
 
   constructor(options: CoreOptions) {
@@ -137,6 +139,7 @@ export class SchedulerCore {
     this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
     const view = this.#view;
     this.bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
+    this.#nominations = new NominationKeeper({ nominator, queue, nodes, view, bell: this.bell });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
   }
 
@@ -259,7 +262,7 @@ export class SchedulerCore {
    */
   attempt(nowMs: number): Attempt | null {
     if (this.#decided.length > 0) return this.#nextDecided();
-    const id = this.#pop();
+    const id = this.#pop(nowMs);
     if (id < 0) return null;
     this.#view.nowMs = nowMs;
     const isPlaced = (other: number): boolean => this.#occupancy.isPlaced(other);
@@ -274,12 +277,13 @@ export class SchedulerCore {
   }
 
   /** The next pod whose group, if it has one, is there with enough pods; -1 if none waits. */
-  #pop(): number {
+  #pop(nowMs: number): number {
     const { queue, gatekeeper } = this;
     for (;;) {
       const id = queue.pop();
       const group = id < 0 ? '' : gatekeeper.groups.groupOf(id);
       if (group === '' || gatekeeper.groups.problemOf(group) === '') return id;
+      this.#nominations.end(id, nowMs);
       queue.addGated(id);
     }
   }
@@ -384,6 +388,7 @@ export class SchedulerCore {
       const { id, failure } = outcome;
       return { kind: 'failed', id, failure, displaced: this.#reject(id, failure, nowMs) };
     });
+    this.#nominations.moved(attempts, before, nowMs);
     if (message !== '') this.#catchUp(first, nowMs);
     return attempts;
   }
@@ -424,10 +429,12 @@ export class SchedulerCore {
     return undone;
   }
 
+  /** Once a second. */
   tick(nowMs: number): void {
     this.queue.tick(nowMs);
   }
 
+  /** Twice a minute. */
   flush(nowMs: number): void {
     this.queue.flushUnschedulable(nowMs);
   }
@@ -469,9 +476,7 @@ export class SchedulerCore {
       return this.#drop(id, nowMs);
     }
     const isHeldBack = this.gatekeeper.isHeldBack(id, podClass);
-    // Who is held back from the start takes no room anywhere.
-    const tells = !isNew || !isHeldBack;
-    if (tells && this.nominator.tell(id, nominated) === 'withdrawn') this.#unnominate(id, nowMs);
+    this.#nominations.seen(id, nominated, isHeldBack, nowMs);
     const place = pods.place.get(id);
     // The decision under way will see to it, with the pod as it is now.
     if (place === PLACE.asked) return;
@@ -525,7 +530,7 @@ export class SchedulerCore {
     this.nodes.usages.retain(usage);
     // Who found a node elsewhere leaves the one that it waited for to others.
     const nominated = this.nominator.nodeOf(id);
-    if (nominated !== '' && nominated !== this.nodes.nameOf(node)) this.#unnominate(id, nowMs);
+    if (nominated !== '' && nominated !== this.nodes.nameOf(node)) this.#nominations.end(id, nowMs);
     this.nominator.delete(id);
     this.#occupancy.enter(id, node, usage, PLACE.assumed);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
@@ -533,21 +538,13 @@ export class SchedulerCore {
   }
 
   #reject(id: number, failure: Failure, nowMs: number): readonly number[] {
-    let displaced: readonly number[] = [];
-    if (failure.nomination !== null) {
-      const { priority } = this.#classOf(id);
-      const node = this.nodes.nameOf(failure.nomination.node);
-      displaced = this.nominator.below(node, priority);
-      for (const other of displaced) this.nominator.delete(other);
-      // There may be others whom these can evict.
-      for (const other of displaced) this.queue.wake(other, 'UnschedulablePodUpdate', nowMs);
-      if (this.nominator.nodeOf(id) !== node) this.#unnominate(id, nowMs);
-      this.nominator.set(id, node);
-    } else if (failure.clearsNomination) {
-      this.#unnominate(id, nowMs);
-    }
+    const { priority } = this.#classOf(id);
+    const displaced = this.#nominations.failed(id, priority, failure, nowMs);
     if (failure.isError) this.queue.fail(id, nowMs);
     else this.queue.reject(id, failure, nowMs);
+    // Where eviction did not help for want of devices, those that come free do.
+    const { resourceClaims = [] } = this.#classOf(id).template.spec;
+    if (resourceClaims.length > 0) this.queue.waiting.widen(id);
     return displaced;
   }
 
@@ -557,21 +554,12 @@ export class SchedulerCore {
     this.bell.podRemoved(pod, this.#occupancy.leave(id), nowMs);
   }
 
-  /** A pod waits no more for the node that was to be freed for it. */
-  #unnominate(id: number, nowMs: number): void {
-    const node = this.nominator.nodeOf(id);
-    if (node === '') return;
-    const pod = this.#view.podAt(id);
-    this.nominator.delete(id);
-    this.bell.nominationEnded(pod, node, nowMs);
-  }
-
   /** A pod that wants a node no more, or not from us. */
   #drop(id: number, nowMs: number): void {
     const { pods } = this;
     const podClass = pods.podClass.get(id);
     if (pods.place.get(id) !== PLACE.none) this.queue.remove(id);
-    this.#unnominate(id, nowMs);
+    this.#nominations.end(id, nowMs);
     if (this.queue.waiting.isAwake(podClass)) this.queue.follow(podClass, nowMs);
   }
 

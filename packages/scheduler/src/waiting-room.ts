@@ -35,6 +35,16 @@ const EVENTS: readonly ClusterEvent[] = [
   'object',
 ];
 
+/** Those that may stand in the way of room on a node, beside whoever rejected a pod. */
+const ROOM: ReadonlySet<string> = new Set([
+  'NodeUnschedulable',
+  'TaintToleration',
+  'NodeAffinity',
+  'NodePorts',
+  'NodeResourcesFit',
+  'DynamicResources',
+]);
+
 /** Pods of one class that are tried again only because the reasons have changed. */
 const RETOLD_MAX = 10_000;
 /** Entries that have left before their list is made shorter. */
@@ -45,6 +55,8 @@ export class WaitingRoom {
   readonly #classes = new Map<number, WaitingClass>();
   readonly #others = new Map<number, ReadonlySet<string>>();
   readonly #ofNodes = new Set<number>();
+  /** Others that more may help than those who rejected them look at. */
+  readonly #widened = new Map<number, ReadonlySet<string>>();
   /** How many of the others each event may help: mostly none, and then nobody is looked at. */
   readonly #hopeful: Record<ClusterEvent, number> = {
     nodeAdded: 0,
@@ -130,7 +142,26 @@ export class WaitingRoom {
     if (rejecters === undefined) return;
     this.#others.delete(id);
     this.#ofNodes.delete(id);
+    this.#hope(this.#widened.get(id) ?? rejecters, -1);
+    this.#widened.delete(id);
+  }
+
+  /** Whether `widen` was called for one of the others. */
+  isWide(id: number): boolean {
+    return this.#widened.has(id);
+  }
+
+  /**
+   * What one of the others was rejected for has ended on a node, but something else is in the way
+   * there: a try would tell what, and is spared; whatever may take up room may help from now on.
+   */
+  widen(id: number): void {
+    const rejecters = this.#others.get(id);
+    if (rejecters === undefined || this.isWide(id)) return;
+    const all = rejecters.union(ROOM);
+    this.#widened.set(id, all);
     this.#hope(rejecters, -1);
+    this.#hope(all, 1);
   }
 
   /** Whether it was room on nodes alone that one of the others lacked. */
@@ -140,7 +171,7 @@ export class WaitingRoom {
 
   /** Whether a plugin that rejected the pod looks at labels of pods: its own have changed. */
   mindsLabels(id: number): boolean {
-    const rejecters = this.#others.get(id);
+    const rejecters = this.#widened.get(id) ?? this.#others.get(id);
     return rejecters !== undefined && hopes('podChanged', rejecters);
   }
 
@@ -172,7 +203,8 @@ export class WaitingRoom {
   wakeOthers(event: ClusterEvent, helps: (id: number, plugin: string) => boolean): number[] {
     if (!this.hopesFor(event)) return [];
     const woken: number[] = [];
-    for (const [id, rejecters] of this.#others) {
+    for (const [id, own] of this.#others) {
+      const rejecters = this.#widened.get(id) ?? own;
       if (hopesForAll(rejecters) || rejecters.values().some((plugin) => helps(id, plugin))) {
         woken.push(id);
       }
