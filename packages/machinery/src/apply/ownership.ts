@@ -198,10 +198,25 @@ export function applyConfig(
   const last = owners.get(self);
   const fields = fieldsOf(schema, config).recursiveDifference(ignored);
   owners.set(self, { apiVersion, isApplied: true, fields });
-  const next = prune(versions, merged, owners, last);
+  const isAgain = last !== undefined && isAppliedAgain(last, fields, owners, apiVersion);
+  const next = isAgain ? merged : prune(versions, merged, owners, last);
   const conflicts = takeChanges(new Changes(versions, live, next), owners, self, force);
   if (conflicts.length > 0) return { kind: 'conflicts', conflicts };
   return { kind: 'done', value: equals(live, next) ? null : next, owners };
+}
+
+/**
+ * Whether all that was applied last time is applied again, so that nothing is to be pruned. Where
+ * others wrote in other versions, the way there and back may change something.
+ */
+function isAppliedAgain(
+  last: Owned,
+  fields: FieldSet,
+  owners: Owners,
+  apiVersion: string,
+): boolean {
+  for (const owned of [last, ...owners.values()]) if (owned.apiVersion !== apiVersion) return false;
+  return last.fields.difference(fields).isEmpty;
 }
 
 function prune(
