@@ -254,3 +254,31 @@ test('refusals show lists of versions that are there and empty', () => {
   const shown = [columns + none, `"SelectableFields":${empty}`, columns + none];
   assert.deepEqual(lists?.slice(0, 3), shown);
 });
+
+test('of thousands of versions each is looked up, not looked for', () => {
+  const MANY = 500;
+  const build = (named: (name: string) => JsonObject): JsonObject => {
+    const definition = widgets({ type: 'object' });
+    const { versions, ...spec } = definition['spec'] as { versions: JsonObject[] };
+    const many = Array.from({ length: MANY }, (_, index) => {
+      const own = { ...versions[0], storage: index === 0 };
+      return Object.defineProperties(own, Object.getOwnPropertyDescriptors(named(`v${index + 1}`)));
+    });
+    return { ...definition, spec: { ...spec, versions: many } };
+  };
+  let reads = 0;
+  const old = build((name) => ({
+    get name() {
+      reads++;
+      return name;
+    },
+  }));
+  assert.deepEqual(
+    faults(
+      build((name) => ({ name })),
+      old,
+    ),
+    [],
+  );
+  assert(reads > 0 && reads <= 20 * MANY, `${reads} reads of ${MANY} names`);
+});

@@ -12,7 +12,7 @@ import {
   type Printed,
 } from '../fielderrors.ts';
 import { equals, listAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject } from '../json-value.ts';
+import type { JsonObject, JsonValue } from '../json-value.ts';
 import { dns1035LabelErrors, dnsSubdomainErrors } from '../names.ts';
 import type { RuleTable } from '../validation.ts';
 import { IMMUTABLE, type Findings } from '../validation-rules.ts';
@@ -291,17 +291,22 @@ function* unchangedVersions(
   old: JsonObject | null,
 ): Generator<void, ReadonlySet<string>> {
   const names = new Set<string>();
+  const schemas = new Map<string, JsonValue | undefined>();
+  for (const before of listAt(old ?? undefined, 'spec', 'versions')) {
+    const name = stringAt(before, 'name');
+    if (!schemas.has(name)) schemas.set(name, objectAt(before)?.['schema']);
+  }
   for (const one of listAt(definition, 'spec', 'versions')) {
     const name = stringAt(one, 'name');
-    const before = versionNamed(old, name);
-    if (before === undefined) continue;
-    if (equals(objectAt(one, 'schema'), before['schema'])) names.add(name);
+    if (!schemas.has(name)) continue;
+    if (equals(objectAt(one, 'schema'), schemas.get(name))) names.add(name);
     yield;
   }
   return names;
 }
 
 function hadTooMany({ name, selectable }: VersionForm, old: JsonObject | null): boolean {
+  if (selectable.length <= SELECTABLE_MAX) return false;
   const before = listAt(versionNamed(old, name), 'selectableFields');
   return before.length > SELECTABLE_MAX && equals([...selectable], [...before]);
 }
