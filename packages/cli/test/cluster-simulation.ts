@@ -6,6 +6,7 @@ import { createApiServer } from '@megaplane/apiserver/assembly';
 import { EmbeddedStorage } from '@megaplane/apiserver/embedded-storage';
 import { ExchangeModel } from '@megaplane/apiserver/exchange-model.sim';
 import type { ApiServer } from '@megaplane/apiserver/server';
+import type { StorageWatch } from '@megaplane/apiserver/storage';
 import { madeUpStatus } from '@megaplane/client/answer';
 import { Random } from '@megaplane/base/random';
 import type {
@@ -30,6 +31,30 @@ const START_MS: number = Date.UTC(2026, 0, 5);
 const TICK_MS = 10_000;
 
 export type Fault = 'none' | 'lost' | 'refused' | 'throttled' | 'unreachable';
+
+/** Ends with its server, as it does when a process ends: the store forgets its watches. */
+class MortalStorage extends EmbeddedStorage {
+  readonly #watches: StorageWatch[] = [];
+  readonly #listeners: (() => void)[] = [];
+
+  override onPublish(listener: () => void): void {
+    if (this.#listeners.push(listener) > 1) return;
+    super.onPublish(() => {
+      for (const told of this.#listeners) told();
+    });
+  }
+
+  override watch(...place: Parameters<EmbeddedStorage['watch']>): StorageWatch | null {
+    const watch = super.watch(...place);
+    if (watch !== null) this.#watches.push(watch);
+    return watch;
+  }
+
+  end(): void {
+    for (const watch of this.#watches.splice(0)) watch.close();
+    this.#listeners.length = 0;
+  }
+}
 
 interface Pending {
   readonly exchange: ExchangeModel;
@@ -56,6 +81,7 @@ export class ClusterSimulation implements Client {
   readonly #later: (() => void)[] = [];
   readonly #lines: Set<SimulatedLine> = new Set();
   #pending: Pending[] = [];
+  #storage: MortalStorage | null = null;
   #server: ApiServer;
   #uuids = 0;
 
@@ -66,7 +92,8 @@ export class ClusterSimulation implements Client {
   }
 
   #start(): ApiServer {
-    const storage = new EmbeddedStorage(this.store, () => Promise.resolve());
+    const storage = new MortalStorage(this.store, () => Promise.resolve());
+    this.#storage = storage;
     const later = (work: () => void): void => void this.#later.push(work);
     const edge = {
       nowMs: () => this.serverClock.wallMs(),
@@ -226,6 +253,7 @@ export class ClusterSimulation implements Client {
       finish();
     }
     this.#pending = [];
+    this.#storage?.end();
     this.#server = this.#start();
   }
 

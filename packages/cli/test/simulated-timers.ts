@@ -7,8 +7,8 @@ const LOOK_MS = 5_000;
 interface Timer {
   readonly atMs: number;
   readonly order: number;
-  readonly fire: () => void;
-  isCancelled: boolean;
+  /** Null: cancelled; what it held is let go of before its time. */
+  fire: (() => void) | null;
 }
 
 /**
@@ -70,10 +70,10 @@ export class SimulatedTimers implements Timers {
 
   after(delayMs: number, fire: () => void): () => void {
     const atMs = this.#nowMs + Math.max(0, delayMs);
-    const timer = { atMs, order: this.#order++, fire, isCancelled: false };
+    const timer: Timer = { atMs, order: this.#order++, fire };
     this.#push(timer);
     return () => {
-      timer.isCancelled = true;
+      timer.fire = null;
     };
   }
 
@@ -91,12 +91,13 @@ export class SimulatedTimers implements Timers {
   /** Goes to the next timer until `untilMs` and fires it; false where none is due by then. */
   step(untilMs: number): boolean {
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
-      if (first.isCancelled) this.#pop();
+      const { fire } = first;
+      if (fire === null) this.#pop();
       else if (first.atMs > untilMs) break;
       else {
         this.#pop();
         this.#nowMs = Math.max(this.#nowMs, first.atMs);
-        first.fire();
+        fire();
         return true;
       }
     }
