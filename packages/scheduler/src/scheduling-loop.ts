@@ -35,6 +35,8 @@ export class SchedulingLoop {
   #isLeading = false;
   #isDeferred = false;
   #isAsking = false;
+  /** Looks again whether the process leads, where answers wait for that. */
+  #lookAgain: (() => void) | null = null;
   /** Decisions by full evaluation so far. */
   #evaluated = 0;
 
@@ -55,6 +57,7 @@ export class SchedulingLoop {
 
   /** There may be pods to try. */
   wake(): void {
+    this.#lookAgain?.();
     if (this.#isDeferred || this.#isAsking || !this.#isSynced || !this.#isLeading) return;
     this.#isDeferred = true;
     this.#options.defer(this.#slice);
@@ -89,11 +92,21 @@ export class SchedulingLoop {
     this.#isAsking = true;
     let attempt: Attempt | null = null;
     for (let question: Question | null = first; question !== null; question = core.question) {
-      attempt = core.answer(await this.#options.ask(question), clock.nowMs());
+      attempt = core.answer(await this.#answers(question), clock.nowMs());
     }
     this.#isAsking = false;
     if (attempt !== null) this.#take(attempt, startedMs);
     this.wake();
+  }
+
+  /** Who slept past its lease while it asked goes on once it leads again, if it ever does. */
+  async #answers(question: Question): Promise<readonly Answer[]> {
+    const answers = await this.#options.ask(question);
+    while (!this.#isLeading || !this.#options.mayDecide()) {
+      await new Promise<void>((resolve) => (this.#lookAgain = resolve));
+    }
+    this.#lookAgain = null;
+    return answers;
   }
 
   /** No plugin has a say there, which takes no time; upstream counts pods by it all the same. */
