@@ -118,7 +118,7 @@ export class Auditor implements Audit {
         this.#nodes.changed(this, change);
         break;
       case 'ReplicaSet':
-        if (!isGone) replicaSetLaws(this, sight);
+        if (!isGone) replicaSetLaws(this, sight, before);
         break;
       case 'Job':
         if (!isGone && before !== undefined) jobLaws(this, sight, before);

@@ -5,11 +5,11 @@ import type { Audit } from './auditor.ts';
 import type { Sight } from './cluster-record.ts';
 
 /** All sets of a Deployment together want no more than its strategy allows. */
-export function replicaSetLaws(audit: Audit, set: Sight): void {
+export function replicaSetLaws(audit: Audit, set: Sight, was: JsonObject | undefined): void {
+  const [wanted, wantedBefore] = [set.object, was].map((one) => numberAt(one, 'spec', 'replicas'));
+  if ((wanted ?? 0) <= (wantedBefore ?? 0)) return;
   const deployment = audit.record.withUid(set.controller);
   if (deployment?.kind !== 'Deployment' || deployment.isGoing || set.isGoing) return;
-  const [now, before] = set.wanted.slice(-2).toReversed();
-  if (now === undefined || now.count <= (before?.count ?? 0)) return;
   let total = 0;
   for (const one of audit.record.ownedBy(deployment.uid)) {
     if (!one.isGoing) total += one.wanted.at(-1)?.count ?? 0;
@@ -17,7 +17,7 @@ export function replicaSetLaws(audit: Audit, set: Sight): void {
   const strategy = objectAt(deployment.object, 'spec', 'strategy', 'rollingUpdate');
   const most = deployment.wantedMost(audit.sinceMs) + numberAt(strategy, 'maxSurge');
   audit.check(
-    total <= most || now.count === 0,
+    total <= most,
     () => `${total} pods are wanted for ${deployment.title}, ${most} may be: ${set.name}`,
   );
 }
