@@ -29,6 +29,7 @@ import {
   writeResults,
 } from './harness.ts';
 import { flagsOf } from './flags.ts';
+import { adopt } from './children.ts';
 
 const values = flagsOf({
   nodes: { type: 'string', default: '10000' },
@@ -201,9 +202,11 @@ function workload(app: string, more: JsonObject): JsonObject {
 async function run(dataDir: string): Promise<Figures> {
   const entry = join(ROOT, 'packages/cli/src/main.ts');
   const flags = ['--nodes', values.nodes, '--data-dir', dataDir, '--secure-port', '0'];
-  const up = spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const up = adopt(
+    spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   try {
     const [chunk] = (await once(up.stdout, 'data')) as [Buffer];
     const { kubeconfig } = JSON.parse(chunk.toString()) as { kubeconfig: string };

@@ -5,6 +5,7 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem, release } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { adopt } from './children.ts';
 
 export const ROOT: string = join(import.meta.dirname, '..');
 const TICKS_PER_SECOND = 100;
@@ -85,7 +86,7 @@ export async function startMegaplane(
   const entry = join(ROOT, 'packages/cli/src/main.ts');
   const startMs = performance.now();
   const command = ['-c', String(core), process.execPath, ...runtimeFlags, entry, ...args];
-  const child = spawn('taskset', command, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = adopt(spawn('taskset', command, { stdio: ['ignore', 'pipe', 'pipe'] }));
   const errors: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => errors.push(line));
   const lines = createInterface({ input: child.stdout });

@@ -24,6 +24,7 @@ import {
 } from './harness.ts';
 import { flagsOf, wholeNumbers } from './flags.ts';
 import { lookAt, latenessBetween, type Look } from './lateness.ts';
+import { adopt } from './children.ts';
 
 const values = flagsOf({
   nodes: { type: 'string', default: '100000' },
@@ -56,9 +57,11 @@ async function hold(dataDir: string): Promise<Figures> {
   const entry = join(ROOT, 'packages/cli/src/main.ts');
   const flags = ['--nodes', values.nodes, '--data-dir', dataDir, '--secure-port', '0'];
   if (values.durability !== undefined) flags.push('--durability', values.durability);
-  const up = spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const up = adopt(
+    spawn(process.execPath, [entry, 'up', ...flags, '--output', 'json'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   const end = ended(up);
   const work = async (): Promise<Figures> => {
     await once(up.stdout, 'data');

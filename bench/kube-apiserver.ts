@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@megaplane/base/free-port.sim';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import type { Started } from './apiserver-load.ts';
+import { adopt } from './children.ts';
 
 const READY_MS_MAX = 120_000;
 const TOKEN = 'bench';
@@ -47,9 +48,9 @@ interface Running {
 }
 
 function start(core: number, name: string, flags: readonly string[]): Running {
-  const child = spawn('taskset', ['-c', String(core), name, ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const child = adopt(
+    spawn('taskset', ['-c', String(core), name, ...flags], { stdio: ['ignore', 'ignore', 'pipe'] }),
+  );
   const running: Running = { name, child, complaint: '' };
   child.stderr.on('data', (bytes: Buffer) => {
     running.complaint = (running.complaint + String(bytes)).slice(-2000);

@@ -28,6 +28,7 @@ import {
   writeResults,
 } from './harness.ts';
 import { flagsOf } from './flags.ts';
+import { adopt } from './children.ts';
 
 const values = flagsOf({
   rounds: { type: 'string', default: '3' },
@@ -58,7 +59,7 @@ interface Child {
 function start(side: string, security: string): Promise<Child> {
   const entry = join(import.meta.dirname, 'wire-server.ts');
   const words = ['-c', '0', process.execPath, entry, side, security, key ?? '', cert ?? ''];
-  const child = spawn('taskset', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = adopt(spawn('taskset', words, { stdio: ['ignore', 'pipe', 'inherit'] }));
   return new Promise((resolve) => {
     child.stdout.on('data', (chunk: Buffer) => {
       const port = Number(/listening (\d+)/.exec(String(chunk))?.[1]);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Client } from '@megaplane/client/client';
 import * as harness from '../harness.ts';
 import { openClients } from '../load/requests.ts';
+import { adopt } from '../children.ts';
 
 export interface RigOptions {
   /** A kube-scheduler to run in place of ours; null: ours. */
@@ -90,7 +91,9 @@ async function startEither(
 ): Promise<Program> {
   if (foreign === null) return startScheduler(dataDir, profile);
   const config = configurationFile(dataDir, isExact);
-  const child = spawn(foreign, ['--config', config, '--secure-port', '0'], { stdio: 'ignore' });
+  const child = adopt(
+    spawn(foreign, ['--config', config, '--secure-port', '0'], { stdio: 'ignore' }),
+  );
   const exited = new Promise((resolve) => child.once('exit', resolve));
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');

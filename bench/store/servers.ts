@@ -7,6 +7,7 @@ import { grpcClient } from '@megaplane/wire/grpc-client';
 import { connect } from '@megaplane/wire/connect';
 import { ROOT } from '../harness.ts';
 import { Calls, writeGet } from './requests.ts';
+import { adopt } from '../children.ts';
 
 /** A server and, for etcd, its peers' port; benchmarks that run at the same time do not meet. */
 export const PORT: number = 20_000 + (process.pid % 5000) * 2;
@@ -52,7 +53,7 @@ export async function startServer(
   const env = { ...process.env, GOMAXPROCS: '1' };
   const startMs = performance.now();
   const args = ['-c', cores, ...command];
-  const child = spawn('taskset', args, { stdio: ['ignore', 'ignore', 'pipe'], env });
+  const child = adopt(spawn('taskset', args, { stdio: ['ignore', 'ignore', 'pipe'], env }));
   let complaint = '';
   child.stderr.on(
     'data',
