@@ -126,11 +126,12 @@ export function partScope(
   operation: Operation,
 ): FieldScope {
   const type = findTypeOfKind(apiVersion, kind);
+  const schema = builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA;
   return {
     versions: {
       apiVersion,
-      schema: builtinSchema(apiVersion, kind) ?? DEDUCED_SCHEMA,
-      schemaOf: () => null,
+      schema,
+      schemaOf: (version) => (version === apiVersion ? schema : null),
       convert: () => null,
       convertBack: (value) => value,
       ignored: NO_FIELDS,
