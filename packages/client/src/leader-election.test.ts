@@ -5,12 +5,15 @@ import fc from 'fast-check';
 import { objectAt } from '@megaplane/machinery/json';
 import { FakeLeases } from '../test/fake-leases.ts';
 import { FakeTimers } from '../test/fake-timers.ts';
+import type { Timers } from './client.ts';
 import { createLeaderElection, type LeaderElection } from './leader-election.ts';
 
 interface Runner {
   readonly election: LeaderElection;
   readonly lines: string[];
   isCut: boolean;
+  /** By how much its clock was set forward. */
+  aheadMs: number;
 }
 
 class World {
@@ -25,8 +28,13 @@ class World {
       lines.push(line);
       this.log.push(`${identity} ${line}`);
     };
+    const timers: Timers = {
+      nowMs: () => this.timers.nowMs() + runner.aheadMs,
+      wallMs: () => this.timers.wallMs() + runner.aheadMs,
+      after: (delayMs, fire) => this.timers.after(delayMs, fire),
+    };
     const election = createLeaderElection({
-      client: this.leases.client(() => runner.isCut),
+      client: { ...this.leases.client(() => runner.isCut), timers },
       namespace: 'kube-system',
       name: 'lock',
       identity,
@@ -35,7 +43,7 @@ class World {
       onNewLeader: (leader) => say(`sees ${leader}`),
       onTrouble: (message) => say(`trouble: ${message}`),
     });
-    const runner: Runner = { election, lines, isCut: false };
+    const runner: Runner = { election, lines, isCut: false, aheadMs: 0 };
     this.runners.push(runner);
     election.start();
     return runner;
@@ -104,6 +112,24 @@ test('a holder that slept past its deadline leads no more, before any timer fire
   await world.pass(500);
   assert.equal(first.lines[2], 'trouble: could not renew the lease for 10000 ms');
   assert.equal(first.lines[3], 'stops');
+});
+
+test('a candidate whose clock is set forward takes over no sooner', async () => {
+  const world = new World();
+  const first = world.run('one');
+  await world.pass(5000);
+  const second = world.run('two');
+  await world.pass(5000);
+  // The holder cannot renew just now, and may lead until its deadline.
+  first.isCut = true;
+  await world.pass(4500);
+  second.aheadMs = 3_600_000;
+  await world.pass(4500);
+  assert.equal(world.leases.holder, 'one');
+  assert.equal(second.election.isLeader, false);
+  first.isCut = false;
+  await world.pass(5000);
+  assert.equal(world.leases.holder, 'one');
 });
 
 test('a lease that is given back is taken at once', async () => {

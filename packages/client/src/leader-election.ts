@@ -2,8 +2,9 @@
  * One holder at a time, over a Lease of coordination.k8s.io/v1, by the rules of client-go.
  *
  * Clocks of candidates need not agree: a candidate looks how long it itself has seen no change of
- * the lease, and takes over only when that is longer than the lease lasts. The holder gives up
- * after the (shorter) renew deadline, so that it has stopped before anybody else starts.
+ * the lease, and takes over only when that is longer than the lease lasts. It counts its own pauses
+ * for that, which a clock that is set forward does not shorten. The holder gives up after the
+ * (shorter) renew deadline, so that it has stopped before anybody else starts.
  */
 import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -61,10 +62,10 @@ class Candidate implements LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #collection: string;
-  /** The lease as last seen, and when it was seen to change. */
+  /** The lease as last seen, and for how long at least it has not changed since. */
   #observed: JsonObject | null = null;
   #observedSpec = '';
-  #observedMs = 0;
+  #silentMs = 0;
   #reportedLeader = '';
   #isLeading = false;
   #isStopped = false;
@@ -124,7 +125,7 @@ class Candidate implements LeaderElection {
   async #round(): Promise<void> {
     const { client } = this.#options;
     const startMs = client.timers.nowMs();
-    const holds = await this.#tryAcquireOrRenew(startMs);
+    const holds = await this.#tryAcquireOrRenew();
     if (this.#isStopped) return;
     this.#reportLeader();
     if (holds) {
@@ -138,7 +139,9 @@ class Candidate implements LeaderElection {
       this.#stopLeading();
     }
     const jitter = this.#isLeading ? 1 : 1 + client.random() * ACQUIRE_JITTER;
-    this.#cancelRetry = client.timers.after(this.#retryPeriodMs * jitter, () => {
+    const pauseMs = this.#retryPeriodMs * jitter;
+    this.#cancelRetry = client.timers.after(pauseMs, () => {
+      this.#silentMs += pauseMs;
       this.#running = this.#round();
     });
   }
@@ -172,16 +175,16 @@ class Candidate implements LeaderElection {
   }
 
   /** Whether the lease is ours after this. */
-  async #tryAcquireOrRenew(nowMs: number): Promise<boolean> {
+  async #tryAcquireOrRenew(): Promise<boolean> {
     const { identity } = this.#options;
     // The holder writes without reading: nobody else writes while it renews in time.
     if (this.#isLeading && this.leader === identity && (await this.#put(this.#spec()))) {
       return true;
     }
-    if (!(await this.#read(nowMs))) return false;
-    if (this.#observed === null) return this.#create(nowMs);
+    if (!(await this.#read())) return false;
+    if (this.#observed === null) return this.#create();
     const lastsMs = 1000 * numberAt(this.#observed, 'spec', 'leaseDurationSeconds');
-    if (this.#isHeldByOther() && this.#observedMs + lastsMs > nowMs) return false;
+    if (this.#isHeldByOther() && this.#silentMs < lastsMs) return false;
     return this.#put(this.#spec());
   }
 
@@ -210,10 +213,10 @@ class Candidate implements LeaderElection {
   }
 
   /** False when the lease could not be read; an absent one counts as read. */
-  async #read(nowMs: number): Promise<boolean> {
+  async #read(): Promise<boolean> {
     const response = await this.#request('GET');
     if (response.ok) {
-      this.#observe(response.object, nowMs);
+      this.#observe(response.object);
       return true;
     }
     if (response.code !== 404) {
@@ -225,16 +228,16 @@ class Candidate implements LeaderElection {
     return true;
   }
 
-  #observe(lease: JsonObject, nowMs: number): void {
+  #observe(lease: JsonObject): void {
     const spec = JSON.stringify(lease['spec'] ?? {});
     if (spec !== this.#observedSpec) {
       this.#observedSpec = spec;
-      this.#observedMs = nowMs;
+      this.#silentMs = 0;
     }
     this.#observed = lease;
   }
 
-  async #create(nowMs: number): Promise<boolean> {
+  async #create(): Promise<boolean> {
     const { name, namespace } = this.#options;
     const response = await this.#request('POST', {
       kind: 'Lease',
@@ -242,16 +245,16 @@ class Candidate implements LeaderElection {
       metadata: { name, namespace },
       spec: this.#spec(),
     });
-    return this.#isWritten(response, nowMs);
+    return this.#isWritten(response);
   }
 
   async #put(spec: JsonObject): Promise<boolean> {
     const response = await this.#request('PUT', { ...this.#observed, spec });
-    return this.#isWritten(response, this.#options.client.timers.nowMs());
+    return this.#isWritten(response);
   }
 
-  #isWritten(response: ClientResponse, nowMs: number): boolean {
-    if (response.ok) this.#observe(response.object, nowMs);
+  #isWritten(response: ClientResponse): boolean {
+    if (response.ok) this.#observe(response.object);
     // Somebody was faster; the next try will see who.
     else if (response.code !== 409) this.#trouble(response);
     return response.ok;

@@ -10,6 +10,7 @@ import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client
 import { createLeaderElection } from '@megaplane/client/leader-election';
 import { readAuthority, type Authority } from './certificates/signing.ts';
 import { SIGNERS } from './certificates/signers.ts';
+import { LeadingClient } from './leading-client.ts';
 import { tokenSigner, type SignToken } from './legacy-token.ts';
 import { Manager } from './manager.ts';
 import { answerPage, serveHttp } from '@megaplane/client/http-endpoint';
@@ -33,8 +34,9 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     userAgent: 'kube-controller-manager/megaplane',
   });
   const rootCa = rootCaOf(options, client.endpoint.tls?.ca ?? '');
+  const leadership: Leadership = { isHeld: false, mayWrite: () => true };
   const manager = new Manager({
-    client,
+    client: new LeadingClient(client, () => leadership.mayWrite()),
     chosen,
     options,
     rootCa,
@@ -44,7 +46,6 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
     monotonicMs: () => systemClock.monotonicMs(),
     log: options.log,
   });
-  const leadership: Leadership = { isHeld: false };
   const pages = pagesOf(options, client, manager, leadership);
   const endpoint = await serveHttp(options.metricsAddress ?? '127.0.0.1:0', (request) =>
     pages.pageAt(request),
@@ -75,6 +76,8 @@ export async function runControllers(options: ControllersOptions): Promise<Contr
 
 interface Leadership {
   isHeld: boolean;
+  /** False from the end of the lease on, also where nobody was told of it yet. */
+  mayWrite: () => boolean;
 }
 
 function pagesOf(
@@ -139,6 +142,7 @@ function startElection(
     },
     onNewLeader: (identity) => options.log('info', `controllers are led by ${identity}`),
   });
+  leadership.mayWrite = () => election.isLeader;
   election.start();
   return () => {
     isStopping = true;
