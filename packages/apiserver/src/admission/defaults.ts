@@ -62,6 +62,7 @@ export function defaultStorageClass(world: World): AdmissionPlugin {
       if (!isSaid) fill(object, 'storageClassName', find());
       return null;
     },
+    repeats: () => true,
   };
 }
 

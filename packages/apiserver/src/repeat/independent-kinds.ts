@@ -9,6 +9,7 @@ import { allServed } from '../served.ts';
 import type { Storage } from '../storage.ts';
 
 const KINDS: ReadonlySet<string> = new Set([
+  'configmaps',
   'events',
   'leases.coordination.k8s.io',
   'nodes',
@@ -26,6 +27,9 @@ const KINDS: ReadonlySet<string> = new Set([
   'poddisruptionbudgets.policy',
   'replicationcontrollers',
   'resourcequotas',
+  'persistentvolumeclaims',
+  'persistentvolumes',
+  'volumeattachments.storage.k8s.io',
 ]);
 
 /** Calls `onChange` whenever an object has changed that is of none of these kinds. */

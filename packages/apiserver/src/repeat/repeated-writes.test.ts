@@ -257,6 +257,84 @@ test('pods of a DaemonSet differ in the node that they must go to', () => {
   assert.equal(send('web-8', 'node-1', 'metadata.namespace'), 422);
 });
 
+test('pods of StatefulSets and Jobs differ in claims, host names and numbers', () => {
+  const { both, uses } = pair();
+  const numbered = (set: string, index: number, more: object, label: string): object => ({
+    ...{ kind: 'Pod', apiVersion: 'v1' },
+    metadata: {
+      name: `${set}-${index}`,
+      labels: { app: set, [label]: String(index) },
+      annotations: { 'batch.kubernetes.io/job-completion-index': String(index) },
+    },
+    spec: {
+      containers: [{ name: 'main', image: 'img:1' }],
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: `data-${set}-${index}` } }],
+      ...more,
+    },
+  });
+  const ordinal = 'apps.kubernetes.io/pod-index';
+  for (let index = 0; index < 12; index++) {
+    const host = { hostname: `db-${index}`, subdomain: 'db' };
+    assert.equal(both('POST', PODS, numbered('db', index, host, ordinal)).status, 201);
+    const other = { hostname: `worker-${index}` };
+    const label = 'batch.kubernetes.io/job-completion-index';
+    assert.equal(both('POST', PODS, numbered('job', index, other, label)).status, 201);
+    both('GET', `${PODS}/db-${index}`);
+  }
+  assert.equal(uses(), 20);
+  const dotted = { hostname: 'db.x', subdomain: 'db' };
+  assert.equal(both('POST', PODS, numbered('db', 20, dotted, ordinal)).status, 422);
+  const long = { hostname: 'h'.repeat(64), subdomain: 'db' };
+  assert.equal(both('POST', PODS, numbered('db', 21, long, ordinal)).status, 422);
+  const claim = { persistentVolumeClaim: { claimName: '' } };
+  const odd = { hostname: 'db-22', subdomain: 'db', volumes: [{ name: 'data', ...claim }] };
+  assert.equal(both('POST', PODS, numbered('db', 22, odd, ordinal)).status, 422);
+  assert.equal(uses(), 20);
+});
+
+test('claims and their volumes differ in each other, volumes in their disks', () => {
+  const { both, uses } = pair();
+  const volumes = '/api/v1/persistentvolumes';
+  const claims = '/api/v1/namespaces/default/persistentvolumeclaims';
+  const accessModes = ['ReadWriteOnce'];
+  const volume = (index: number, more: object): object => ({
+    metadata: { name: `pv-${index}` },
+    spec: {
+      ...{ accessModes, capacity: { storage: '1Gi' } },
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: 'default', name: `data-${index}` },
+      csi: { driver: 'x.example.com', volumeHandle: `disk ${index}` },
+      ...more,
+    },
+  });
+  const claim = (index: number, more: object): object => ({
+    metadata: { name: `data-${index}` },
+    spec: { accessModes, resources: { requests: { storage: '1Gi' } }, ...more },
+  });
+  for (let index = 0; index < 6; index++) {
+    assert.equal(both('POST', volumes, volume(index, {})).status, 201);
+    assert.equal(both('POST', claims, claim(index, { volumeName: `pv-${index}` })).status, 201);
+    both('GET', `${volumes}/pv-${index}`);
+    both('GET', `${claims}/data-${index}`);
+  }
+  assert.equal(uses(), 8);
+  const none = { csi: { driver: 'x.example.com', volumeHandle: '' } };
+  assert.equal(both('POST', volumes, volume(7, none)).status, 422);
+  assert.equal(both('POST', claims, claim(3, { volumeName: 'pv-3' })).status, 409);
+  assert.equal(both('POST', claims, claim(8, { volumeName: '' })).status, 201);
+  // a default class ends what was learned without one
+  const fast = {
+    metadata: {
+      name: 'fast',
+      annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' },
+    },
+    provisioner: 'x.example.com',
+  };
+  both('POST', '/apis/storage.k8s.io/v1/storageclasses', fast);
+  const later = both('POST', claims, claim(9, { volumeName: 'pv-9' }));
+  assert.match(later.text, /"storageClassName":"fast"/);
+  assert.equal(uses(), 8);
+});
+
 test('messages and drawn volumes differ within a shape', () => {
   const { both, uses } = pair();
   const messages = [

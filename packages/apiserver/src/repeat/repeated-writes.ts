@@ -82,6 +82,8 @@ const REPEATED: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> = ne
     ]),
   ],
   ['leases.coordination.k8s.io', new Map([['POST', ['']]])],
+  ['persistentvolumes', new Map([['POST', ['']]])],
+  ['persistentvolumeclaims', new Map([['POST', ['']]])],
 ]);
 
 const JSON_TYPES: ReadonlySet<string> = new Set([

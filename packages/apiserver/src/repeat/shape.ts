@@ -3,7 +3,8 @@
  * What a text of JSON is but for the values that differ from one object of a make to the next.
  *
  * Those values are strings that the write path carries from one place to another and never looks
- * into: times, uids, addresses, the object's own name and its revision. Each becomes a *hole*; what
+ * into: times, uids, addresses, the object's own name and its revision, the claim that a pod of a
+ * StatefulSet uses and the host name that it asks for. Each becomes a *hole*; what
  * is left, the *shape*, is the text with three bytes in place of each:
  *
  *     0x01  form  number        form: how the hole stands there; number: which hole it is
@@ -17,7 +18,7 @@
 
 import { assert } from '@megaplane/base/assert';
 
-/** Kinds of holes. */
+/** Kinds of holes; the order of those up to the revision may matter. */
 export const TIME = 0;
 export const UUID = 1;
 export const ADDRESS = 2;
@@ -34,10 +35,16 @@ export const VOLUME = 6;
 export const NODE = 7;
 /** A time to the microsecond, as leases hold it. */
 export const MOMENT = 8;
-const KINDS = 9;
+/** The name of a claim or volume that an object is said to go with: nothing looks it up. */
+export const PARTNER = 9;
+/** The host name that a pod asks for: those of a StatefulSet or an indexed Job have one each. */
+export const HOST = 10;
+/** The number of a pod within its StatefulSet or Job, in decimal digits. */
+export const ORDINAL = 11;
+const KINDS = 12;
 
 /** Forms: the kind for a string as it is; a time may stand in base 36 (see `field-templates`). */
-export const BASE36 = 9;
+export const BASE36 = 12;
 
 export const MARK = 0x01;
 export const HOLES_MAX = 64;
@@ -60,8 +67,24 @@ const MATCH_FIELDS_KEY = Buffer.from('matchFields');
 const VALUES_KEY = Buffer.from('values');
 /** Of a requirement, before its values. */
 const REQUIREMENT_KEYS = keysByLength(['key', 'operator']);
-/** What runtimes and machines are told apart by; nothing in the API looks into it. */
-const FREE_KEYS = keysByLength(['message', 'containerID', 'machineID', 'systemUUID', 'bootID']);
+/** What runtimes, machines and disks are told apart by; nothing in the API looks into it. */
+const FREE_KEYS = keysByLength([
+  ...['message', 'containerID', 'machineID', 'systemUUID', 'bootID'],
+  ...['volumeID', 'volumeHandle'],
+]);
+const PARTNER_KEYS = keysByLength(['claimName', 'volumeName']);
+const ORDINAL_KEYS = keysByLength([
+  'apps.kubernetes.io/pod-index',
+  'batch.kubernetes.io/job-completion-index',
+]);
+const HOST_KEY = Buffer.from('hostname');
+const CLAIM_REFERENCE_KEY = Buffer.from('claimRef');
+/** Of a reference to a claim: its claim is told by the first two. */
+const REFERENCE_KEYS = keysByLength(['name', 'uid', 'apiVersion', 'namespace', 'resourceVersion']);
+const REFERENCED_KEYS = keysByLength(['name', 'uid']);
+const KIND_KEY = Buffer.from('kind');
+const ORDINAL_DIGITS_MAX = 15;
+const NONE = -1;
 /** Fields of a status that are judged by the spec of their pod (`validation-pod-status.ts`). */
 const JUDGED_KEYS = keysByLength([
   'user',
@@ -101,6 +124,8 @@ export class Shape {
   #name = '';
   #revision = '';
   #isStatus = false;
+  /** Inside which part the next key is, by what its strings may be: NODE, PARTNER or NONE. */
+  #list = NONE;
   /** A status was read whose judgement rests on more than itself. */
   asksForSpec = false;
   #isBad = false;
@@ -132,9 +157,9 @@ export class Shape {
     if (this.#isBad) return false;
     let from = start;
     let at = start;
-    let isMessage = false;
-    let isNode = false;
-    let isRequirement = false;
+    // what the next string is, by the key before it
+    let kind = NONE;
+    this.#list = NONE;
     while (at < end) {
       const byte = bytes[at]!;
       if (byte !== QUOTE) {
@@ -147,16 +172,7 @@ export class Shape {
       if (last < 0) return this.#fail();
       at = last + 1;
       if (bytes[at] === COLON) {
-        isMessage = isAmong(FREE_KEYS, bytes, first, last);
-        if (this.#isStatus) {
-          isNode = isKey(bytes, first, last, NODE_KEY);
-          if (isAmong(JUDGED_KEYS, bytes, first, last)) this.asksForSpec = true;
-        } else {
-          isNode = isRequirement && isKey(bytes, first, last, VALUES_KEY);
-          isRequirement =
-            isKey(bytes, first, last, MATCH_FIELDS_KEY) ||
-            (isRequirement && isAmong(REQUIREMENT_KEYS, bytes, first, last));
-        }
+        kind = this.#kindAfter(bytes, first, last);
         if (isKey(bytes, first, last, MANAGED) && bytes[at + 1] === QUOTE) {
           const close = this.#packed(bytes, from, at + 2, end);
           if (close < 0) return this.#fail();
@@ -164,12 +180,9 @@ export class Shape {
         }
         continue;
       }
-      let hole = -1;
-      if (isMessage && isPrintable(bytes, first, last)) {
-        hole = this.#text(MESSAGE, bytes, first, last);
-      } else if (isNode && isNodeName(bytes, first, last)) {
-        hole = this.#text(NODE, bytes, first, last);
-      } else hole = this.#holeAt(bytes, first, last);
+      const hole = isOfKind(kind, bytes, first, last)
+        ? this.#text(kind, bytes, first, last)
+        : this.#holeAt(bytes, first, last);
       if (hole < 0) continue;
       this.#copy(bytes, from, first);
       this.#mark(this.kinds[hole]!, hole);
@@ -177,6 +190,31 @@ export class Shape {
     }
     this.#copy(bytes, from, end);
     return !this.#isBad;
+  }
+
+  /** What strings after this key are, whatever they look like; NONE where that counts. */
+  #kindAfter(bytes: Buffer, first: number, last: number): number {
+    const list = this.#list;
+    this.#list = NONE;
+    if (isAmong(FREE_KEYS, bytes, first, last)) return MESSAGE;
+    if (this.#isStatus) {
+      if (isAmong(JUDGED_KEYS, bytes, first, last)) this.asksForSpec = true;
+      return isKey(bytes, first, last, NODE_KEY) ? NODE : NONE;
+    }
+    if (isAmong(PARTNER_KEYS, bytes, first, last)) return PARTNER;
+    if (isKey(bytes, first, last, HOST_KEY)) return HOST;
+    if (isAmong(ORDINAL_KEYS, bytes, first, last)) return ORDINAL;
+    if (isKey(bytes, first, last, MATCH_FIELDS_KEY)) this.#list = NODE;
+    else if (isKey(bytes, first, last, CLAIM_REFERENCE_KEY)) this.#list = PARTNER;
+    else if (list === NODE) {
+      if (isKey(bytes, first, last, VALUES_KEY)) return NODE;
+      if (isAmong(REQUIREMENT_KEYS, bytes, first, last)) this.#list = NODE;
+    } else if (list === PARTNER) {
+      const isOne = isKey(bytes, first, last, KIND_KEY);
+      if (isOne || isAmong(REFERENCE_KEYS, bytes, first, last)) this.#list = PARTNER;
+      if (isAmong(REFERENCED_KEYS, bytes, first, last)) return PARTNER;
+    }
+    return NONE;
   }
 
   /** Ends the shape with the order of its holes; gives a number that equal shapes share. */
@@ -209,11 +247,10 @@ export class Shape {
 
   /**
    * Whether the order of such holes bears on anything. Of two uids one is the object's own, which
-   * is sorted among no others; messages, moments and names of volumes and nodes are in no sorted
-   * list.
+   * is sorted among no others; kinds beyond the revision are in no sorted list.
    */
   #isOrdered(kind: number): boolean {
-    if (kind === MESSAGE || kind === VOLUME || kind === NODE || kind === MOMENT) return false;
+    if (kind > REVISION) return false;
     if (kind !== UUID) return true;
     let count = 0;
     for (let hole = 0; hole < this.holes; hole++) if (this.kinds[hole] === UUID) count++;
@@ -367,7 +404,7 @@ function isKey(bytes: Buffer, first: number, last: number, key: Buffer): boolean
 
 /** By length, so that most keys need one look. */
 function keysByLength(names: readonly string[]): readonly (Buffer | undefined)[] {
-  const keys: (Buffer | undefined)[] = Array.from({ length: 32 });
+  const keys: (Buffer | undefined)[] = Array.from({ length: 48 });
   for (const name of names) {
     assert(keys[name.length] === undefined, 'one key of a length');
     keys[name.length] = Buffer.from(name);
@@ -412,6 +449,20 @@ function isNodeName(bytes: Buffer, first: number, last: number): boolean {
     isEdge = byte === DOT;
   }
   return isBase36(bytes[last - 1]!);
+}
+
+function isOfKind(kind: number, bytes: Buffer, first: number, last: number): boolean {
+  if (kind === NONE) return false;
+  if (kind === MESSAGE) return isPrintable(bytes, first, last);
+  if (kind === ORDINAL) return isOrdinal(bytes, first, last);
+  if (!isNodeName(bytes, first, last)) return false;
+  return kind !== HOST || bytes.subarray(first, last).indexOf(DOT) < 0;
+}
+
+function isOrdinal(bytes: Buffer, first: number, last: number): boolean {
+  if (last === first || last - first > ORDINAL_DIGITS_MAX) return false;
+  for (let at = first; at < last; at++) if (!isDigit(bytes[at]!)) return false;
+  return true;
 }
 
 /** Letters that generated names end in. */

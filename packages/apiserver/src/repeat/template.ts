@@ -10,11 +10,14 @@ import type { Sink } from '../sink.ts';
 import {
   ADDRESS,
   BASE36,
+  HOST,
   MARK,
   MESSAGE,
   MOMENT,
   NAME,
   NODE,
+  ORDINAL,
+  PARTNER,
   REVISION,
   TIME,
   UUID,
@@ -44,6 +47,7 @@ const TIMES_MAX = 4096;
 export const NAME_MARKER: string = `zq0-${'name-marker-0'.repeat(3)}-z9qx7jv`.padEnd(63, 'k');
 const TIME_MARKER_SECONDS = 978_310_861;
 export const REVISION_MARKER = '987654321012345';
+const ORDINAL_MARKER = 706_050_403_020_100;
 
 /** Names that stand for each other in every rule of the API. */
 export function isPlainName(name: string): boolean {
@@ -75,6 +79,9 @@ function markerText(kind: number, rank: number): string {
   if (kind === NAME) return NAME_MARKER;
   if (kind === MESSAGE) return `A message (no. ${100 + rank}): 50% of <nothing> & more`;
   if (kind === NODE) return `zq8-node-marker-${100 + rank}.x7`;
+  if (kind === PARTNER) return `zq7-partner-marker-${100 + rank}.x8`;
+  if (kind === HOST) return `zq6-host-marker-${100 + rank}`;
+  if (kind === ORDINAL) return String(ORDINAL_MARKER + rank);
   if (kind === MOMENT) return `2001-02-03T04:05:06.${987_600 + rank}Z`;
   if (kind === VOLUME) return `kube-api-access-${volumeLetters(rank)}`;
   return kind === REVISION ? REVISION_MARKER : '';
