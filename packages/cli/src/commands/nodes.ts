@@ -1,11 +1,12 @@
 /** `megaplane nodes`: simulated kubelets for any Kubernetes API server. */
 import { Command } from 'commander';
 import { parse } from 'yaml';
+import { addKwokFlags, kwokWarning, managedConflict } from '../kwok-flags.ts';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
-import { oneOf, wholeNumber, words } from '../usage.ts';
+import { flagValue, oneOf, wholeNumber, words } from '../usage.ts';
 import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';
@@ -55,6 +56,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
     .option('--connections <count>', 'connections to the server', wholeNumber(1, 1000), 2);
   addNodeOptions(command);
   addPortOptions(command);
+  addKwokFlags(command);
   command.addCommand(chaosCommand(done));
   return addLogOptions(command).action(async (given: Flags) => {
     done(
@@ -62,6 +64,11 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
         const { readKwokFiles } = await import('@megaplane/nodes/stages/kwok-files');
         const files = readKwokFiles('--config', given.config ?? []);
         const flags = await withConfiguration(command, given, files);
+        const conflict = managedConflict(flags);
+        if (conflict !== '') command.error(`error: ${conflict}`);
+        const log = logger(flags);
+        const warning = kwokWarning(command);
+        if (warning !== '') log('warn', warning);
         const { runNodes } = await import('@megaplane/nodes/simulator');
         const options: NodesOptions = {
           kubeconfig: flags.kubeconfig,
@@ -83,7 +90,7 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
           tls: await tlsOf(flags),
           metricsApi: flags.metricsApi ?? false,
           endpoint: { port: flags.nodePort, hostname: flags.nodeName, nodeIp: flags.nodeIp },
-          log: logger(flags),
+          log,
         };
         await judge(command, options);
         return runNodes(options);
@@ -112,7 +119,7 @@ function addNodeOptions(command: Command): void {
       'zone-b',
       'zone-c',
     ])
-    .option('--manage-all-nodes', 'simulate every node of the cluster (the default)')
+    .option('--manage-all-nodes [bool]', 'simulate every node (the default)', flagValue)
     .option('--manage-single-node <name>', 'simulate only this one', '')
     .option('--manage-nodes-with-label-selector <selector>', 'simulate only these', '')
     .option('--manage-nodes-with-annotation-selector <selector>', 'simulate only these', '')
@@ -127,8 +134,8 @@ function addNodeOptions(command: Command): void {
       '10.0.0.0/9',
     )
     .option(
-      '--config <files...>',
-      "kwok's files, or sets that come along: fast, general, chaos, volume, metrics",
+      '-c, --config <files...>',
+      "kwok's files and directories, or sets: fast, general, chaos, volume, metrics",
     )
     .option('--enable-crds <kinds>', "kwok's kinds read from the server (default: all)", words, [])
     .option('--disregard-status-with-label-selector <selector>', 'leave these alone', '')
@@ -155,7 +162,6 @@ function addPortOptions(command: Command): void {
 
 type SelectorFlags = Pick<
   Flags,
-  | 'manageAllNodes'
   | 'manageSingleNode'
   | 'manageNodesWithLabelSelector'
   | 'manageNodesWithAnnotationSelector'
@@ -163,7 +169,6 @@ type SelectorFlags = Pick<
   | 'disregardStatusWithAnnotationSelector'
 >;
 
-/** As kwok: "all nodes" outweighs the selectors. */
 function selectorsOf(flags: SelectorFlags): {
   readonly labelSelector: string;
   readonly annotationSelector: string;
@@ -171,11 +176,10 @@ function selectorsOf(flags: SelectorFlags): {
   readonly disregardLabels: string;
   readonly disregardAnnotations: string;
 } {
-  const isAll = flags.manageAllNodes === true;
   return {
-    labelSelector: isAll ? '' : flags.manageNodesWithLabelSelector,
-    annotationSelector: isAll ? '' : flags.manageNodesWithAnnotationSelector,
-    singleNode: isAll ? '' : flags.manageSingleNode,
+    labelSelector: flags.manageNodesWithLabelSelector,
+    annotationSelector: flags.manageNodesWithAnnotationSelector,
+    singleNode: flags.manageSingleNode,
     disregardLabels: flags.disregardStatusWithLabelSelector,
     disregardAnnotations: flags.disregardStatusWithAnnotationSelector,
   };
@@ -190,13 +194,19 @@ async function withConfiguration(
   const { readKwokDefaults } = await import('@megaplane/nodes/stages/kwok-configuration');
   const merged: Record<string, unknown> = { ...flags };
   const log = logger(flags);
+  let hasPort = false;
+  let isAddressKnown = command.getOptionValueSource('serverAddress') === 'cli';
   for (const { name, text, isSet } of files) {
     if (isSet) continue;
     const found = readKwokDefaults(name, text, (message) => log('warn', message));
     for (const [option, value] of Object.entries(found)) {
       if (command.getOptionValueSource(option) !== 'cli') merged[option] = value;
     }
+    if (found.serverAddress !== undefined) isAddressKnown = true;
+    if ((found.nodePort ?? 0) !== 0) hasPort = true;
   }
+  // as kwok: files that tell a port and no address are served to the whole network
+  if (hasPort && !isAddressKnown) merged['serverAddress'] = `0.0.0.0:${String(merged['nodePort'])}`;
   return merged as unknown as Flags;
 }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { homePath } from '../home-path.ts';
 import { logOptions, type LogOptions } from './log-lines.ts';
 import { LogReader } from './log-reader.ts';
 
@@ -110,4 +111,11 @@ test('a followed log goes on where it is added to, rotated and cut', async () =>
   await until('first\nsecond\nthird\n4th\nhalf a line\nafter\nlast\n');
   target.isClosed = true;
   await done;
+});
+
+test('a path is read as kwok reads it: from the home directory, or from where we are', () => {
+  assert.equal(homePath('~/a/../b.log'), join(homedir(), 'b.log'));
+  assert.equal(homePath('b.log'), join(process.cwd(), 'b.log'));
+  assert.equal(homePath('~a/b.log'), join(process.cwd(), '~a/b.log'));
+  assert.equal(homePath(''), '');
 });

@@ -2,6 +2,7 @@
 /** A container's log as a client reads it: from the end or all of it, and on if it is followed. */
 import { open, realpath, stat, type FileHandle } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { homePath } from '../home-path.ts';
 import { LogPrinter, type LogOptions } from './log-lines.ts';
 
 const CHUNK_BYTES: number = 64 * 1024;
@@ -35,7 +36,8 @@ export class LogReader {
   }
 
   /** Rejects with an Error that says why the log cannot be read. */
-  static async open(path: string): Promise<LogReader> {
+  static async open(name: string): Promise<LogReader> {
+    const path = homePath(name);
     let resolved: string;
     try {
       resolved = await realpath(path);

@@ -1,9 +1,11 @@
 // shell: reads files that people name
 /** kwok's files as texts: each is read once, at the start, so that all later worlds agree. */
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homePath } from '../home-path.ts';
 import { PortConfig } from '../port/port-config.ts';
 import { stageFunctions } from '../templates/stage-functions.ts';
+import { kustomizedFiles } from './kustomization.ts';
 import type { StageLanguages } from './stage-file.ts';
 import { loadStages, stageSetFile, STAGE_SETS, type KwokFile } from './stage-sets.ts';
 import { takeDocument } from './stage-sets.ts';
@@ -15,14 +17,38 @@ const CONTROL = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 /** The standard input, as kwok names it. */
 const STDIN = '-';
 
-/** The files and sets that `names` name. Throws an Error that says which cannot be read. */
+/**
+ * The files and sets that `names` name, also several by commas, and the files of directories of
+ * kustomize. Throws an Error that says which cannot be read.
+ */
 export function readKwokFiles(flag: string, names: readonly string[]): readonly KwokFile[] {
-  return names.map((name) => {
+  const single = names.flatMap((name) => (isPath(name) ? [name] : name.split(',')));
+  return single.flatMap((name): KwokFile[] => {
     const set = STAGE_SETS.find((one) => one === name);
     if (set !== undefined)
-      return { name, text: readFileSync(stageSetFile(set), 'utf8'), isSet: true };
-    return { name, text: textOf(name, bytesOf(flag, name)), isSet: false };
+      return [{ name, text: readFileSync(stageSetFile(set), 'utf8'), isSet: true }];
+    const isDirectory = isPath(name) && statSync(homePath(name)).isDirectory();
+    return filesOf(flag, name, isDirectory).map((one) => ({
+      name: one,
+      text: textOf(one, bytesOf(flag, one)),
+      isSet: false,
+      isListed: isDirectory,
+    }));
   });
+}
+
+function isPath(name: string): boolean {
+  return name !== STDIN && existsSync(homePath(name));
+}
+
+function filesOf(flag: string, name: string, isDirectory: boolean): readonly string[] {
+  try {
+    return isDirectory ? kustomizedFiles(homePath(name)) : [name];
+  } catch (error) {
+    if (error instanceof FileError) throw error;
+    const why = (error as Error).message;
+    throw new Error(`${flag}: cannot read ${name}: ${why}`, { cause: error });
+  }
 }
 
 /** What comes along and holds where no file says otherwise. */
@@ -54,10 +80,7 @@ const LANGUAGES_OF_NOBODY: StageLanguages = {
 
 function bytesOf(flag: string, name: string): Buffer {
   try {
-    if (name !== STDIN && statSync(name).isDirectory()) {
-      throw new Error('it is a directory; name the files in it');
-    }
-    return readFileSync(name === STDIN ? 0 : name);
+    return readFileSync(name === STDIN ? 0 : homePath(name));
   } catch (error) {
     const sets = STAGE_SETS.join(', ');
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -403,6 +403,37 @@ test('what is no file of kwok is refused with its place, before anything is play
   }
   judge(fine, fine.replace('name: s', 'name: t'));
   judge(`${fine}---\nkind: KwokctlResource\nparameters: {}\ntemplate: x`);
+  judge(`apiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: x\n---\n${fine}`);
+});
+
+test('directories of kustomize stand for the files that they list, as with kwok', (context) => {
+  const directory = mkdtempSync(join(tmpdir(), 'megaplane-stages-'));
+  context.after(() => rmSync(directory, { recursive: true }));
+  const put = (name: string, text: string): void => writeFileSync(join(directory, name), text);
+  for (const name of ['set', 'stages', 'roles', 'odd', 'bare']) mkdirSync(join(directory, name));
+  const fine = stage('  selector: {}\n  next: { delete: true }\n');
+  put('stages/a.yaml', fine);
+  put('stages/kustomization.yaml', 'resources: [a.yaml]');
+  put('roles/role.yaml', 'apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole');
+  put('roles/kustomization.yml', 'kind: Kustomization\nresources:\n- role.yaml\n');
+  put('set/Kustomization', 'resources: [../stages, ../roles]');
+  put('odd/kustomization.yaml', 'namePrefix: a-');
+  const read = (...names: readonly string[]): string[] => {
+    const files = readKwokFiles(
+      '--config',
+      names.map((name) => join(directory, name)),
+    );
+    judgeKwokFiles(files);
+    return files.map(({ name }) => name.replace(directory, ''));
+  };
+  assert.deepEqual(read('set'), ['/stages/a.yaml', '/roles/role.yaml']);
+  assert.deepEqual(read(`stages,${directory}/roles`), ['/stages/a.yaml', '/roles/role.yaml']);
+  assert.throws(() => read('odd'), /kustomization\.yaml:1:13: namePrefix: only resources are read/);
+  assert.throws(() => read('bare'), /bare: it is a directory without kustomization\.yaml/);
+  put('odd/kustomization.yaml', 'resources: [../odd]');
+  assert.throws(() => read('odd'), /:1:13: resources\[0\]: leads back to a directory/);
+  put('odd/kustomization.yaml', 'resources: [nosuch.yaml]');
+  assert.throws(() => read('odd'), /:1:13: resources\[0\]: .*nosuch\.yaml is not there/);
 });
 
 test('a file that cannot be read, or is no text, is told with its name', (context) => {
@@ -425,7 +456,7 @@ test('a file that cannot be read, or is no text, is told with its name', (contex
   const name = (one: string) => (): unknown => readKwokFiles('--config', [one]);
   assert.throws(
     name(directory),
-    /^Error: --config: cannot read .*: it is a directory; name the files/,
+    /^Error: --config: cannot read .*: it is a directory without kustomization\.yaml; name the/,
   );
   assert.throws(name('nosuch'), /cannot read nosuch: ENOENT.* \(and it is none of the sets fast, /);
 });

@@ -16,6 +16,8 @@ export interface KwokFile {
   readonly name: string;
   readonly text: string;
   readonly isSet: boolean;
+  /** Whether a directory listed it: then it may hold nothing of kwok. */
+  readonly isListed?: boolean;
 }
 
 /** Kinds of kwokctl's that files may hold and that change nothing here. */
@@ -23,6 +25,9 @@ const IGNORED_KINDS = new Set(['KwokctlConfiguration', 'KwokctlResource', 'Kwokc
 /** Read before there is a server: its options are flags. */
 const CONFIGURATION = 'KwokConfiguration';
 const KINDS: readonly string[] = ['Stage', ...Object.keys(PORT_KINDS), CONFIGURATION];
+
+/** The end of all of kwok's groups. */
+const KWOK_GROUP = 'kwok.x-k8s.io/';
 
 const EMPTY = 'the file holds no document; kind: Stage is expected, or another one of kwok';
 
@@ -58,7 +63,7 @@ export function loadStages(
     if (before !== undefined) throw field.error(`${what} is there already, at ${before}`);
     seen.set(what, field.place);
   };
-  for (const { name, text, isSet } of files) {
+  for (const { name, text, isSet, isListed } of files) {
     const file = readStageFile(name, text, languages);
     const { stages: found, places, others } = file;
     for (const warning of file.warnings) warn(warning);
@@ -68,8 +73,13 @@ export function loadStages(
       stages.push(stage);
     }
     if (found.length + others.length === 0) throw new FileError(`${name}:1:1: ${EMPTY}`);
+    const isMixed = isListed === true || found.length > 0 || !others.every(isForeign);
     for (const other of others) {
       const { kind, field } = other;
+      if (isMixed && isForeign(other)) {
+        warn(field.error(`${kind} is no kind of kwok and left aside`).message);
+        continue;
+      }
       if (IGNORED_KINDS.has(kind)) {
         warn(field.error(`${kind} is for kwokctl and changes nothing`).message);
         continue;
@@ -81,6 +91,11 @@ export function loadStages(
     }
   }
   return stages;
+}
+
+/** Of another group than kwok's: what charts and directories hold beside stages. */
+function isForeign({ apiVersion, kind }: OtherDocument): boolean {
+  return apiVersion !== '' && !apiVersion.includes(KWOK_GROUP) && !KINDS.includes(kind);
 }
 
 function judgeKind({ apiVersion, kind, field }: OtherDocument): void {
