@@ -273,6 +273,8 @@ export class DeploymentPart {
         return this.#delete(round, effect.name);
       case 'status':
         return this.#writeStatus(round, effect.patch, nowMs);
+      case 'rollback':
+        return this.#rollBack(round, effect);
     }
   }
 
@@ -350,6 +352,17 @@ export class DeploymentPart {
     }
     const collisionCount = numberAt(round.deployment, 'status', 'collisionCount') + 1;
     await this.#writeStatus(round, { status: { collisionCount } }, nowMs);
+  }
+
+  async #rollBack(
+    { deployment, namespace }: Round,
+    effect: Extract<DeploymentEffect, { kind: 'rollback' }>,
+  ): Promise<boolean> {
+    const path = `${ROOT}/namespaces/${namespace}/deployments/${nameOf(deployment)}`;
+    const body = { ...effect.deployment, apiVersion: 'apps/v1', kind: 'Deployment' };
+    const answer = await this.#options.client.request({ method: 'PUT', path, body });
+    if (answer.ok) this.#tell(deployment, effect.type, effect.reason, effect.message);
+    return answer.ok || answer.code === 404;
   }
 
   async #writeStatus(round: Round, patch: JsonObject, nowMs: number): Promise<boolean> {

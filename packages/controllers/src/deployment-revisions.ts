@@ -28,6 +28,11 @@ const OWN: ReadonlySet<string> = new Set([
   'deprecated.deployment.rollback.to',
 ]);
 
+/** Whether its ReplicaSets do not take that annotation over. */
+export function isOwnAnnotation(name: string): boolean {
+  return OWN.has(name);
+}
+
 /** The ReplicaSet whose template is the Deployment's (the oldest of several), and the others. */
 export function splitSets(
   deployment: JsonObject,
@@ -62,7 +67,7 @@ export function revisionAnnotations(
   for (const [name, value] of Object.entries(
     objectAt(deployment, 'metadata', 'annotations') ?? {},
   )) {
-    if (!OWN.has(name) && annotation(set, name) !== value) changes[name] = value;
+    if (!isOwnAnnotation(name) && annotation(set, name) !== value) changes[name] = value;
   }
   const before = annotation(set, REVISION);
   if (revisionNumber(set) >= revision) return changes;

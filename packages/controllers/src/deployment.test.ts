@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { numberAt } from '@megaplane/machinery/json';
-import { planDeployment } from './deployment.ts';
+import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { planDeployment, type DeploymentEffect } from './deployment.ts';
 
 const TEMPLATES = ['img:1', 'img:2'].map((image) => ({
   metadata: { labels: { app: 'web' } },
@@ -49,4 +49,43 @@ test('pods that a smaller set is about to lose are not spent a second time', () 
     .filter((one) => one.kind === 'change')
     .map((one) => [one.name, numberAt(one.patch, 'spec', 'replicas')]);
   assert.deepEqual(sizes, [['web-0', 3]]);
+});
+
+test('a rollback by annotation goes to the revision asked for, and the annotation goes', () => {
+  const asked = (revision: string): JsonObject => ({
+    metadata: {
+      name: 'web',
+      annotations: { 'deprecated.deployment.rollback.to': revision, note: 'new', own: '2' },
+    },
+    spec: { replicas: 5, selector: { matchLabels: { app: 'web' } }, template: TEMPLATES[1] ?? {} },
+  });
+  const old = set(0, 0, 0);
+  const metadata = { ...(old['metadata'] as JsonObject) };
+  metadata['annotations'] = { ...(metadata['annotations'] as JsonObject), note: 'old' };
+  const sets = [{ ...old, metadata }, set(1, 5, 5)];
+  const after = (revision: string): Extract<DeploymentEffect, { kind: 'rollback' }>[] =>
+    planDeployment(
+      {
+        deployment: asked(revision),
+        sets: structuredClone(sets),
+        hasPods: () => true,
+        untold: undefined,
+      },
+      Date.parse('2026-01-01T00:01:00Z'),
+    ).filter((one) => one.kind === 'rollback');
+  for (const [revision, reason, image, annotations] of [
+    ['1', 'DeploymentRollback', 'img:1', { note: 'old' }],
+    ['0', 'DeploymentRollback', 'img:1', { note: 'old' }],
+    ['2', 'DeploymentRollbackTemplateUnchanged', 'img:2', { note: 'new', own: '2' }],
+    ['7', 'DeploymentRollbackRevisionNotFound', 'img:2', { note: 'new', own: '2' }],
+  ] as const) {
+    const [effect] = after(revision);
+    assert(effect);
+    assert.equal(effect.reason, reason);
+    const made = effect.deployment;
+    assert.deepEqual(objectAt(made, 'metadata', 'annotations'), annotations);
+    const [container] = listAt(made, 'spec', 'template', 'spec', 'containers');
+    assert.equal(stringAt(container, 'image'), image);
+  }
+  assert.deepEqual(after('x'), []);
 });

@@ -9,6 +9,7 @@ import { findCondition, mergeOf, withCondition } from './conditions.ts';
 import { annotate, desiredAnnotation, maxRevision, newReplicaSet } from './deployment-revisions.ts';
 import { REVISION, revisionAnnotations, revisionNumber } from './deployment-revisions.ts';
 import { sizeAnnotations, splitSets } from './deployment-revisions.ts';
+import { rollBack, rollbackRevision, type Rollback } from './deployment-rollback.ts';
 import { newSetReplicas, proportionalSizes } from './deployment-scaling.ts';
 import { byAge, conditionsOf, countOf, deadlineSeconds, isPaused } from './deployment-spec.ts';
 import { isRecreate, maxUnavailable, nameOf, wantedReplicas } from './deployment-spec.ts';
@@ -30,6 +31,7 @@ export type DeploymentEffect =
   | { readonly kind: 'delete'; readonly name: string }
   /** A merge patch of the Deployment's status, with annotations where they change. */
   | { readonly kind: 'status'; readonly patch: JsonObject }
+  | ({ readonly kind: 'rollback' } & Rollback)
   | { readonly kind: 'again'; readonly afterMs: number };
 
 export interface DeploymentView {
@@ -82,15 +84,24 @@ class Plan {
       return this.#finish(false);
     }
     this.#notePause();
+    const revision = rollbackRevision(deployment);
+    if (!isPaused(deployment) && revision !== undefined) return this.#rollBack(revision);
     if (isPaused(deployment) || this.#isScaled()) {
       this.#syncRevision();
       this.#scale();
-      if (isPaused(deployment)) this.#cleanUp();
+      if (isPaused(deployment) && revision === undefined) this.#cleanUp();
       return this.#finish(false);
     }
     if (isRecreate(deployment)) this.#recreate();
     else this.#roll();
     return this.#finish(true);
+  }
+
+  /** All else is decided when the Deployment that is written now is seen. */
+  #rollBack(revision: number): void {
+    this.#ensureCurrent();
+    const made = rollBack(this.#deployment, this.#all, revision);
+    this.effects.push({ kind: 'rollback', ...made });
   }
 
   /** A pause stops the deadline; its end starts it anew. */

@@ -6,11 +6,16 @@ import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
 
 const CORE = '/api/v1/namespaces/default';
+const POD_NAME = 'statefulset.kubernetes.io/pod-name';
 const APPS = '/apis/apps/v1/namespaces/default';
 
 async function started(): Promise<WorkloadApi> {
   const api = new WorkloadApi();
-  startManager(api, ['statefulset-controller', 'daemonset-controller']);
+  startManager(api, [
+    'statefulset-controller',
+    'daemonset-controller',
+    'replicationcontroller-controller',
+  ]);
   await api.advance(100);
   return api;
 }
@@ -43,10 +48,13 @@ test('a StatefulSet takes the pod of its ordinal that belongs to nobody', async 
   await add(api, 'pods', podOf('web-0', { app: 'web' }));
   await add(api, 'pods', podOf('lonely', { app: 'web' }));
   await add(api, 'statefulsets', setOf(1));
+  assert.equal(stringAt(podNamed(api, 'web-0'), 'metadata', 'labels', POD_NAME), '', 'not ready');
+  await api.bringUp();
+  await api.advance(1_000);
   const pod = podNamed(api, 'web-0');
   assert.equal(stringAt(listAt(pod, 'metadata', 'ownerReferences')[0], 'name'), 'web');
   const labels = objectAt(pod, 'metadata', 'labels');
-  assert.equal(labels?.['statefulset.kubernetes.io/pod-name'], 'web-0');
+  assert.equal(labels?.[POD_NAME], 'web-0');
   assert.equal(labels?.['apps.kubernetes.io/pod-index'], '0');
   const lonely = podNamed(api, 'lonely');
   assert.deepEqual(listAt(lonely, 'metadata', 'ownerReferences'), [], 'a name without ordinal');
@@ -101,4 +109,48 @@ test('revisions that a deleted set left are taken up again, not made anew', asyn
     stringAt(listAt(podNamed(api, 'web-0'), 'metadata', 'ownerReferences')[0], 'uid'),
     uid,
   );
+});
+
+test('a ReplicationController whose selector changes lets its pods go', async () => {
+  const api = await started();
+  const labelled = (app: string): JsonObject => ({
+    selector: { app },
+    template: { metadata: { labels: { app } }, spec: { containers: [{ name: 'c' }] } },
+  });
+  const path = `${CORE}/replicationcontrollers`;
+  const spec = { replicas: 1, ...labelled('old') };
+  const metadata = { name: 'web' };
+  const body = { apiVersion: 'v1', kind: 'ReplicationController', metadata, spec };
+  assert((await api.request({ method: 'POST', path, body })).ok);
+  await api.advance(1_000);
+  await api.request({
+    method: 'PATCH',
+    path: `${path}/web`,
+    contentType: 'application/merge-patch+json',
+    body: { spec: labelled('new') },
+  });
+  await api.advance(1_000);
+  const owned = api
+    .all('/api/v1/pods')
+    .map((pod) => [
+      stringAt(pod, 'metadata', 'labels', 'app'),
+      listAt(pod, 'metadata', 'ownerReferences').length,
+    ]);
+  assert.deepEqual(Object.fromEntries(owned), { new: 1, old: 0 });
+});
+
+test('a pod of a StatefulSet that loses the label with its name gets it again', async () => {
+  const api = await started();
+  await add(api, 'statefulsets', setOf(1));
+  await api.bringUp();
+  await api.advance(1_000);
+  await api.request({
+    method: 'PATCH',
+    path: `${CORE}/pods/web-0`,
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { labels: { [POD_NAME]: null } } },
+  });
+  await api.advance(1_000);
+  const labels = objectAt(podNamed(api, 'web-0'), 'metadata', 'labels');
+  assert.equal(labels?.[POD_NAME], 'web-0');
 });

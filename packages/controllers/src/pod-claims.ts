@@ -11,15 +11,8 @@ import type { PodControl, PodOwner } from './pod-control.ts';
 import type { PodRows } from './pod-rows.ts';
 import { REPLICA_DELETING } from './replica-pods.ts';
 
-export interface Adopted {
-  readonly name: string;
-  readonly revision: number;
-}
-
 /** What came of it: revisions of what was written, none where there was nothing to do. */
-export type Claimed =
-  | { readonly revisions: readonly number[]; readonly adopted: readonly Adopted[] }
-  | 'failed';
+export type Claimed = { readonly revisions: readonly number[] } | 'failed';
 
 export class PodClaims {
   readonly #client: Client;
@@ -67,22 +60,19 @@ export class PodClaims {
   ): Promise<Claimed> {
     const stray = this.#strays(key, owner, isMember);
     const orphans = this.#orphans(key, owner, isMember);
-    if (stray.length === 0 && orphans.length === 0) return { revisions: [], adopted: [] };
+    if (stray.length === 0 && orphans.length === 0) return { revisions: [] };
     // Rows may serve other pods after the first wait.
     const claims = [...stray, ...orphans].map((row, index) => ({
       verb: index < stray.length ? ('release' as const) : ('adopt' as const),
       path: `/api/v1/namespaces/${owner.namespace}/pods/${this.#nameOf(row)}`,
       revision: this.#pods.informer.resourceVersionOf(row),
     }));
-    const names = orphans.map((row) => this.#nameOf(row));
     if (orphans.length > 0 && !(await this.#mayAdopt(path, owner))) return 'failed';
     const revisions = await Promise.all(
       claims.map((one) => this.#control[one.verb](one.path, owner, one.revision)),
     );
     if (revisions.includes(-1)) return 'failed';
-    const taken = revisions.slice(stray.length);
-    const adopted = names.map((name, index) => ({ name, revision: taken[index] ?? 0 }));
-    return { revisions, adopted: adopted.filter(({ revision }) => revision > 0) };
+    return { revisions };
   }
 
   #nameOf(row: number): string {

@@ -15,7 +15,7 @@ import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { type LabelProgram, matchesLabelBytes } from '@megaplane/machinery/selectors-bytes';
-import { matches } from '@megaplane/machinery/scan';
+import { findPath, matches, stringValue, type ScanPath } from '@megaplane/machinery/scan';
 import { PodScan } from './pod-scan.ts';
 import { RowLists } from './row-lists.ts';
 
@@ -174,6 +174,17 @@ export class ReplicaPods {
     let at = start;
     while (bytes[at] !== 0) at++;
     return matchesLabelBytes(program, bytes, at + 1, end);
+  }
+
+  /** The value of a label in a label set, '' where it has none. */
+  labelIn(labels: number, label: ScanPath): string {
+    const sets = this.#sets;
+    const bytes = sets.keyBytes(labels);
+    let start = sets.keyStart(labels);
+    const end = start + sets.keyLength(labels);
+    while (bytes[start] !== 0) start++;
+    if (++start >= end) return '';
+    return stringValue(bytes, findPath(bytes, start, end, label), end);
   }
 
   namespaceOfSet(labels: number): string {

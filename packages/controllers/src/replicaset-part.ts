@@ -2,7 +2,7 @@
 import { exponential } from '@megaplane/client/bucket-histogram';
 import { CONTENT } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from './part-options.ts';
@@ -134,12 +134,17 @@ export class ReplicaSetPart {
       this.#sizes.delete(key);
     }
     if (after === undefined) return;
-    if (isOther) {
+    // That of a ReplicationController may change: pods are let go of, and others taken.
+    const selects = (object: JsonObject | undefined) => objectAt(object, 'spec', 'selector');
+    if (isOther || !equals(selects(after), selects(before))) {
       const selector: LabelSelector | undefined = selectorOf(this.#options.kind, after);
-      if (selector === undefined) return;
+      if (selector === undefined) {
+        this.#selectors.delete(key);
+        return;
+      }
       this.#selectors.set(key, new LabelProgram(selector));
       this.#adopting.add(key);
-      return this.#workers.addAfter(key, SETTLE_MS);
+      if (isOther) return this.#workers.addAfter(key, SETTLE_MS);
     }
     this.#workers.add(key);
   }

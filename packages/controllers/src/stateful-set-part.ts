@@ -4,12 +4,13 @@ import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/cli
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
+import { pathOf } from '@megaplane/machinery/scan';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
 import { ControllerRevisions, REVISIONS_PATH } from './controller-revisions.ts';
 import { Expectations } from './expectations.ts';
 import { ObjectCache } from './object-cache.ts';
-import { PodClaims, type Adopted } from './pod-claims.ts';
+import { PodClaims } from './pod-claims.ts';
 import { failureOf, ownerOfObject, PodControl, revisionOf, type PodOwner } from './pod-control.ts';
 import { PodRevisions } from './pod-revisions.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -26,18 +27,21 @@ import {
   identityOf,
   isParallel,
   nextSteps,
+  POD_NAME_LABEL,
   podOfOrdinal,
   splitPods,
   statefulStatus,
   type StatefulPod,
   type StatefulStep,
   type StatefulView,
+  unnamedPods,
 } from './stateful/stateful-set.ts';
 import { Workers, type WorkResult } from './workers.ts';
 
 const WORKERS = 5;
 const ROOT = '/apis/apps/v1';
 const HASH_LABEL = 'controller.kubernetes.io/hash';
+const POD_NAME = pathOf(POD_NAME_LABEL);
 /** How soon it is looked again whether the informer shows what was written. */
 const EXPECTATION_LOOK_MS = 20;
 /** Of a pod whose ordinal the set wants. */
@@ -137,7 +141,6 @@ export class StatefulSetPart {
     );
     if (claimed === 'failed') return 'retry';
     for (const one of claimed.revisions) this.#expectations.expectRevision(key, one, nowMs);
-    for (const one of claimed.adopted) await this.#giveIdentity(key, owner, one);
     if (claimed.revisions.length > 0) return { againMs: EXPECTATION_LOOK_MS };
     const given = numberAt(set, 'status', 'collisionCount');
     const found = await this.#revisions.current(owner, set, given);
@@ -177,6 +180,7 @@ export class StatefulSetPart {
       const phase = pods.phaseOf(row);
       const isReady = phase === PHASE_RUNNING && (flags & REPLICA_READY) !== 0;
       const readyMs = pods.readyS.get(row) * 1000;
+      const labels = pods.labelsOf(row);
       found.push({
         ordinal: Number(ordinal[0]),
         name,
@@ -187,14 +191,18 @@ export class StatefulSetPart {
         isSucceeded: phase === PHASE_SUCCEEDED,
         isReady,
         isAvailable: isReady && (minReadyMs === 0 || readyMs + minReadyMs <= nowMs),
+        isNamed: labels < 0 || pods.labelIn(labels, POD_NAME) === name,
       });
     }
     return found.toSorted((a, b) => a.ordinal - b.ordinal);
   }
 
-  /** Claims first, then the steps that may be taken; false where something failed. */
+  /** What there is first, then the steps that may be taken; false where something failed. */
   async #act(round: Round): Promise<boolean> {
     const { view } = round;
+    for (const { name } of unnamedPods(view)) {
+      if (!(await this.#giveIdentity(round, name))) return false;
+    }
     if (!(await this.#keepClaims(round))) return false;
     const steps = nextSteps(view);
     // Few at first, twice as many when all went well: what is refused once is not asked for often.
@@ -243,16 +251,14 @@ export class StatefulSetPart {
     return answer.ok;
   }
 
-  /** An adopted pod gets the labels that pods of a set are known by. */
-  async #giveIdentity(key: string, owner: PodOwner, { name, revision }: Adopted): Promise<void> {
+  async #giveIdentity({ key, owner, nowMs }: Round, name: string): Promise<boolean> {
     const path = `/api/v1/namespaces/${owner.namespace}/pods/${name}`;
     const body = { metadata: { labels: identityOf(name) } };
     const contentType = CONTENT.mergePatch;
     const answer = await this.#client.request({ method: 'PATCH', path, contentType, body });
-    // One that has been a set's before has them already.
-    if (!answer.ok || revisionOf(answer.object) === revision) return;
-    this.#expectations.expectRevision(key, revisionOf(answer.object), this.#client.timers.wallMs());
+    if (answer.ok) this.#expectations.expectRevision(key, revisionOf(answer.object), nowMs);
     this.#tellWrite(owner, 'Update', `Pod ${name}`, answer);
+    return answer.ok;
   }
 
   /**

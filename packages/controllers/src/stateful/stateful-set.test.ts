@@ -10,6 +10,7 @@ import {
   statefulStatus,
   type StatefulPod,
   type StatefulStep,
+  unnamedPods,
 } from './stateful-set.ts';
 
 const OWNER = { apiVersion: 'apps/v1', kind: 'StatefulSet', namespace: 'd', name: 'web', uid: 'u' };
@@ -25,6 +26,7 @@ function pod(ordinal: number, more: Partial<StatefulPod> = {}): StatefulPod {
     isSucceeded: false,
     isReady: true,
     isAvailable: true,
+    isNamed: true,
     ...more,
   };
 }
@@ -154,4 +156,24 @@ test('the status tells of a finished update', () => {
   assert.deepEqual([done['currentRevision'], done['currentReplicas']], ['new', 2]);
   const underWay = statefulStatus({ ...view, pods: [pod(0, { revision: 'old' }), pod(1)] }, 0);
   assert.deepEqual([underWay['currentRevision'], underWay['currentReplicas']], ['old', 1]);
+});
+
+test('pods get the labels that they lack in their turn', () => {
+  const named = (spec: JsonObject, pods: readonly StatefulPod[]): readonly number[] => {
+    const view = { set: { spec }, pods, current: 'new', update: 'new' };
+    return unnamedPods(view).map(({ ordinal }) => ordinal);
+  };
+  const lacks = { isNamed: false };
+  const spec = { replicas: 3 };
+  assert.deepEqual(named(spec, [pod(0), pod(1, lacks), pod(2, lacks)]), [1, 2]);
+  assert.deepEqual(named(spec, [pod(1, lacks)]), []);
+  assert.deepEqual(named(spec, [pod(0, { ...lacks, isReady: false }), pod(1, lacks)]), []);
+  const parallel = { replicas: 2, podManagementPolicy: 'Parallel' };
+  assert.deepEqual(named(parallel, [pod(1, { ...lacks, isReady: false }), pod(2, lacks)]), [1]);
+});
+
+test('in parallel an update does not wait for the time that a pod must be ready', () => {
+  const pods = [pod(0, { revision: 'old' }), pod(1, { isAvailable: false })];
+  assert.deepEqual(steps({ replicas: 2, podManagementPolicy: 'Parallel' }, pods), ['delete 0']);
+  assert.deepEqual(steps({ replicas: 2 }, pods), []);
 });

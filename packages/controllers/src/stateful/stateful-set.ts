@@ -10,7 +10,7 @@ import { judgeClaim } from './claim-owners.ts';
 import { HASH_LABEL } from '../pod-revisions.ts';
 import { replicasOf } from '../replicaset.ts';
 
-const POD_NAME_LABEL = 'statefulset.kubernetes.io/pod-name';
+export const POD_NAME_LABEL = 'statefulset.kubernetes.io/pod-name';
 const INDEX_LABEL = 'apps.kubernetes.io/pod-index';
 
 /** One pod of a set as the decisions need it. */
@@ -25,6 +25,8 @@ export interface StatefulPod {
   readonly isSucceeded: boolean;
   readonly isReady: boolean;
   readonly isAvailable: boolean;
+  /** Whether its label tells its name. */
+  readonly isNamed: boolean;
 }
 
 export interface StatefulView {
@@ -66,6 +68,22 @@ export function splitPods({ set, pods }: StatefulView): [StatefulPod[], Stateful
   return [pods.filter((pod) => isWanted(pod)), pods.filter((pod) => !isWanted(pod))];
 }
 
+/**
+ * Pods that lack the labels that they are known by, as those do that were adopted. In order it is
+ * none's turn before all lower ones are well, and it is itself.
+ */
+export function unnamedPods(view: StatefulView): readonly StatefulPod[] {
+  const { start } = ordinalsOf(view.set);
+  const [wanted] = splitPods(view);
+  if (isParallel(view.set)) {
+    return wanted.filter((pod) => !pod.isNamed && !pod.isFailed && !pod.isSucceeded);
+  }
+  const isUnwell = (pod: StatefulPod, index: number): boolean =>
+    pod.ordinal !== start + index || pod.isDeleting || !pod.isReady || !pod.isAvailable;
+  const first = wanted.findIndex(isUnwell);
+  return (first < 0 ? wanted : wanted.slice(0, first)).filter((pod) => !pod.isNamed);
+}
+
 /** The steps that may be taken now, in their order; those of one list may be taken together. */
 export function nextSteps(view: StatefulView): readonly StatefulStep[] {
   const { set, pods } = view;
@@ -105,7 +123,10 @@ export function nextSteps(view: StatefulView): readonly StatefulStep[] {
   return steps.length > 0 ? steps : updateSteps(view);
 }
 
-/** A rolling update: from the last ordinal down, one pod at a time, past none that is not well. */
+/**
+ * A rolling update: from the last ordinal down, one pod at a time, past none that is not well. How
+ * long it has been so is for those that come in order to wait for, before they are updated.
+ */
 function updateSteps({ set, pods, update }: StatefulView): readonly StatefulStep[] {
   if (!isRolling(set)) return [];
   const { end } = ordinalsOf(set);
@@ -117,7 +138,7 @@ function updateSteps({ set, pods, update }: StatefulView): readonly StatefulStep
     if (pod.revision !== update && !pod.isDeleting) {
       return [{ kind: 'delete', pod, isScaleDown: false }];
     }
-    if (pod.isDeleting || !pod.isReady || !pod.isAvailable) return [];
+    if (pod.isDeleting || !pod.isReady) return [];
   }
   return [];
 }
