@@ -69,6 +69,10 @@ const SELECTOR_ONLY = new Set(['Service', 'ReplicationController', 'ReplicaSet',
 /** Pods that have ended take no room and want none. */
 const LIVE_PODS = 'status.phase!=Succeeded,status.phase!=Failed';
 
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
 function textAt(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
 }
@@ -201,9 +205,13 @@ export class ClusterFeeds {
     const informer = this.#add('/api/v1/nodes', {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!keepsNodes && !news.isNews(id, isNew, bytes, start, end)) return;
-        const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
-        if (keepsNodes) core.objects.set('Node', node);
-        this.#measured(() => core.nodeSeen(node, nowMs()));
+        if (keepsNodes) {
+          const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
+          core.objects.set('Node', node);
+          this.#measured(() => core.nodeSeen(node, nowMs()));
+          return;
+        }
+        this.#measured(() => core.nodeBytesSeen(bufferOf(bytes), start, end, nowMs()));
       },
       onDelete: (id) => {
         if (keepsNodes) core.objects.delete('Node', informer.keyOf(id));
@@ -216,11 +224,8 @@ export class ClusterFeeds {
     const { core, nowMs, onPodGone, onTrouble } = this.#options;
     return this.#add('/api/v1/pods', {
       onUpsert: (id, isNew, bytes, start, end) => {
-        const buffer = Buffer.isBuffer(bytes)
-          ? bytes
-          : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
         this.#measured(() => {
-          if (core.podSeen(id, isNew, buffer, start, end, nowMs())) return;
+          if (core.podSeen(id, isNew, bufferOf(bytes), start, end, nowMs())) return;
           onTrouble('a pod cannot be read; it is left alone');
         });
       },

@@ -20,7 +20,8 @@ import { Identities } from './identities.ts';
 import { gangCycle, UNSCHEDULABLE, type GangHost } from './gangs/gang-cycle.ts';
 import { groupCondition } from './gangs/group-condition.ts';
 import { eventName } from './event-name.ts';
-import { factsOf } from './node-facts.ts';
+import { factsOf, type NodeFacts } from './node-facts.ts';
+import { NodeReader } from './node-reader.ts';
 import { NodeTable } from './node-table.ts';
 import { NominationKeeper } from './nomination-keeper.ts';
 import { Nominator } from './nominator.ts';
@@ -87,6 +88,7 @@ export class SchedulerCore {
   #missesEvents = false;
   readonly #writes: ObjectWrite[] = [];
   readonly #reader: PodReader;
+  readonly #nodeReader: NodeReader;
   readonly #view: ClusterView;
   readonly #occupancy: Occupancy;
   readonly bell: Bell;
@@ -141,6 +143,7 @@ export class SchedulerCore {
     this.bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
     this.#nominations = new NominationKeeper({ nominator, queue, nodes, view, bell: this.bell });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
+    this.#nodeReader = new NodeReader(random.fork('likenesses of nodes'));
   }
 
   /** Pods with a node that the API server has not confirmed. */
@@ -150,13 +153,22 @@ export class SchedulerCore {
 
   /** A node is new or has changed. */
   nodeSeen(object: NodeObject, nowMs: number): void {
+    this.#nodeSeen(factsOf(object), nowMs);
+  }
+
+  /** The same, from the node's JSON. */
+  nodeBytesSeen(bytes: Buffer, start: number, end: number, nowMs: number): void {
+    this.#nodeSeen(this.#nodeReader.read(bytes, start, end), nowMs);
+  }
+
+  #nodeSeen(facts: NodeFacts, nowMs: number): void {
     const { nodes } = this;
-    const known = nodes.find(object.metadata.name);
+    const known = nodes.find(facts.name);
     const isNew = known < 0 || !nodes.isPresent(known);
     this.lastEvent = isNew ? 'NodeAdd' : '';
     const before = isNew ? null : this.#view.bareNodeAt(known);
     const { version } = nodes;
-    const node = nodes.set(factsOf(object));
+    const node = nodes.set(facts);
     // A heartbeat is no news.
     if (nodes.version === version) return;
     if (before === null) this.bell.nodeAdded(node, nowMs);
