@@ -301,7 +301,8 @@ export class Discovery {
   resourceList(groupName: string, version: string): Document | null {
     return this.#ofGroup(groupName, version, (group) => {
       const found = group.versions.find((one) => one.version === version);
-      if (found === undefined) return null;
+      const isHidden = isGroupServed(groupName) && !isGroupServed(groupName, version);
+      if (found === undefined || isHidden) return null;
       const groupVersion = groupName === '' ? version : `${groupName}/${version}`;
       return {
         kind: 'APIResourceList',

@@ -17,7 +17,7 @@ import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import { PAUSED_BYTES_MIN, type Admitted } from './admission/admission.ts';
 import { isReplaced, keepAllButStatus, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
-import { keptForm } from './custom/custom-objects.ts';
+import { keptForm, markUnpruned } from './custom/custom-objects.ts';
 import { endsObject, withMetadata } from './deletion.ts';
 import { assemble, sentUid, updateMetadata } from './object-meta.ts';
 import { parseRevision, revisionFault } from './query.ts';
@@ -118,8 +118,10 @@ function changeStored(step: Step): void {
 function storeNext(step: Step, next: JsonObject, isLate: boolean, isNamed: boolean): void {
   const { context, update, stored, attempt } = step;
   const { call, served, world } = context;
-  settleTimes(stored.object, next, update.isApply === true);
-  const value = keptForm(served, settledForm(next));
+  const isApply = update.isApply === true;
+  settleTimes(stored.object, next, isApply);
+  if (isApply) markUnpruned(next);
+  const value = keptForm(served, next, settledForm(next));
   const bytes = encodeCanonical(value);
   const retry = (): boolean => {
     if (isNamed || attempt >= UPDATE_TRIES_MAX) return false;
@@ -324,7 +326,10 @@ function admitNext(
       done(failed(refusal));
       return;
     }
-    if (isReplaced(next, metadata)) keepParts(context, subresource, next, previous, metadata);
+    if (isReplaced(next, metadata)) {
+      keepParts(context, subresource, next, previous, metadata);
+      markUnpruned(next);
+    }
     warnOfOwners(context.call, next, true);
     prepareNext(context, subresource, next, previous);
     const { preflight, preflightStatus } = behaviourOf(served);

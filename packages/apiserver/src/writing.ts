@@ -25,7 +25,7 @@ import { isReplaced, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor, type Behaviour, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored } from './conversion.ts';
-import { formStored, keptForm } from './custom/custom-objects.ts';
+import { formStored, keptForm, markUnpruned } from './custom/custom-objects.ts';
 import { decodeRow } from './encoder.ts';
 import {
   assemble,
@@ -196,7 +196,7 @@ function insertTry(
       call.fail(excess);
       return;
     }
-    const stored = keptForm(served, settledForm(object));
+    const stored = keptForm(served, object, settledForm(object));
     const bytes = encodeCanonical(stored);
     if (context.isDryRun) {
       // a revision is refused by the storage only, and so stays here as it was sent
@@ -283,7 +283,10 @@ function prepareNew(
       return;
     }
     const startsStatus = served.hasStatus && behaviour.keepsStatusAtCreate !== true;
-    if (startsStatus && isReplaced(object, metadata)) keepField(object, 'status', status);
+    const isPatched = isReplaced(object, metadata);
+    if (startsStatus && isPatched) keepField(object, 'status', status);
+    // a patch that makes an object is an apply
+    if (isPatched || call.exchange.method === 'PATCH') markUnpruned(object);
     warnOfOwners(call, object, true);
     if (isGenerated) nameObject(object, world, behaviour);
     dropGatedPodFields(served, object, null);

@@ -174,27 +174,31 @@ export class CustomDefinitions {
     const kind = this.#world.kinds.byName(name);
     if (kind === undefined) return;
     const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');
-    if (kind.facts.isEnding) {
-      this.#clear(kind, key);
+    const { isEnding, isSettled } = kind.facts;
+    if (isSettled) {
+      if (isEnding) this.#clear(kind, key);
       return;
     }
-    if (kind.facts.isSettled) return;
     const { edge } = this.#world;
-    const settle = (): void => this.#writeStatus(name, key);
+    const settle = (): void => {
+      const isWritten = this.#writeStatus(name, key);
+      if (isEnding && !isWritten) this.#clear(kind, key);
+    };
     if (edge.runPiece === undefined) settle();
     else edge.runPiece(settle, () => {});
   }
 
-  #writeStatus(name: string, key: Buffer): void {
+  /** False where there is nothing to write. */
+  #writeStatus(name: string, key: Buffer): boolean {
     const kind = this.#world.kinds.byName(name);
     const stored = this.#read(key);
-    if (kind === undefined || stored === null) return;
+    if (kind === undefined || stored === null) return false;
     const status = statusOf(this.#world, stored.object);
     const areAccepted = kind.facts.state.areNamesAccepted;
     if (status === null) {
       if (areAccepted) this.#refused.delete(name);
       else this.#refused.add(name);
-      return;
+      return false;
     }
     const settled = { ...stored.object, status };
     trackOwnStatus(this.#served, stored.object, settled, this.#world.edge.nowMs());
@@ -202,6 +206,7 @@ export class CustomDefinitions {
     const next = encodeStored(settled, stored);
     // who wrote in between is settled when that write is read
     this.#home.put(key, next, stored.revision, () => {});
+    return true;
   }
 
   #read(key: Buffer): Stored | null {

@@ -260,3 +260,16 @@ test('watches end where another schema shows the objects otherwise', () => {
   rig.settle();
   assert(watch.isEnded);
 });
+
+test('a null that may not be is applied, counted, and never shown', () => {
+  const any = { 'x-kubernetes-preserve-unknown-fields': true };
+  const rig = started({ type: 'object', properties: { a: any, b: { ...any, nullable: true } } });
+  const apply = (spec: object): readonly unknown[] => {
+    const answer = rig.ask('PATCH', `${WIDGETS}/w?fieldManager=m`, widget('w', spec), APPLY);
+    const { metadata } = JSON.parse(answer.text) as { metadata: { generation: number } };
+    return [metadata.generation, specOf(answer)];
+  };
+  assert.deepEqual(apply({ a: null }), [1, {}]);
+  assert.deepEqual(apply({ a: null }), [2, {}]);
+  assert.deepEqual(apply({ a: { x: null }, b: null }), [3, { a: { x: null }, b: null }]);
+});

@@ -266,16 +266,29 @@ export function formConverted(
   return fault === null ? object : `${fault.field}: ${fault.body}`;
 }
 
+/** Objects that were applied or patched by admission: their schemas have not seen all they hold. */
+const unpruned = new WeakSet<JsonObject>();
+
+export function markUnpruned(object: JsonObject): void {
+  unpruned.add(object);
+}
+
 /**
- * An object as it is to be stored: without what the version that it is stored in does not have. The
- * object itself stays as it is.
+ * An object as it is to be stored, by way of its settled form: without what the version that it is
+ * stored in does not have, and without nulls that it may not have, which upstream stores and never
+ * shows. The object itself stays as it is.
  */
-export function keptForm(served: Served, object: JsonObject): JsonObject {
+export function keptForm(
+  served: Served,
+  object: JsonObject,
+  settled: JsonObject = object,
+): JsonObject {
   const { custom, isConverted, resource } = served;
-  const stored = toStored(object, resource);
-  if (custom === null || !isConverted || custom.kind.facts.areAlike) return stored;
+  const stored = toStored(settled, resource);
+  if (custom === null) return stored;
   const { kind, schemas } = custom;
-  const home = kind.schemaOwner(kind.facts.storageVersion);
+  if ((!isConverted || kind.facts.areAlike) && !unpruned.has(object)) return stored;
+  const home = isConverted ? kind.schemaOwner(kind.facts.storageVersion) : custom;
   if (home === undefined) return stored;
   const own = structuredClone(stored);
   schemas.schemaOf(home).decode(own, READ);

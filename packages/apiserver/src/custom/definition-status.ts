@@ -3,10 +3,12 @@
  * the kind is served, and whether a protected group was approved of. Upstream has a controller for
  * each; here they are one function of the definition and the names that others have.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { bundleFault } from '@megaplane/machinery/custom/definition-webhook';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { timestamp } from '../deletion.ts';
-import { conditionOf, namesAt } from './definition-names.ts';
+import { conditionOf, namesAt, type CustomNames } from './definition-names.ts';
 
 /** Answers which definition of the group has a name. */
 export type NameOwner = (what: 'resource' | 'kind', name: string) => string | undefined;
@@ -21,19 +23,30 @@ interface Condition {
 const APPROVED_ANNOTATION = 'api-approved.kubernetes.io';
 const POLICY_URL = 'https://github.com/kubernetes/enhancements/pull/1111';
 
-/** The status that a definition should have, or null where it has it. */
+/**
+ * The status that a definition should have, or null where it has it. Names are judged where they
+ * are not those that were accepted: who takes conditions away from a definition that has its names
+ * does not get them back.
+ */
 export function nextStatus(
   definition: JsonObject,
   ownerOf: NameOwner,
   nowMs: number,
 ): JsonObject | null {
   const before = objectAt(definition, 'status') ?? {};
-  const { names, condition } = acceptNames(definition, ownerOf);
-  let next: JsonObject = { ...definition, status: { ...before, acceptedNames: names } };
-  next = withCondition(next, condition, nowMs);
-  const established = conditionOf(next, 'Established');
-  if (established?.['status'] !== 'True') {
-    next = withCondition(next, establishedBy(condition.status === 'True'), nowMs);
+  let next = definition;
+  const wanted = namesAt(objectAt(definition, 'spec', 'names'));
+  const had = namesAt(objectAt(before, 'acceptedNames'));
+  if (!isDeepStrictEqual(wanted, had)) {
+    const { names, condition } = acceptNames(wanted, had, ownerOf);
+    next = { ...definition, status: { ...before, acceptedNames: names } };
+    next = withCondition(next, condition, nowMs);
+    if (condition.status === 'False' && !isTrue(next, 'Established')) {
+      next = withCondition(next, NOT_ACCEPTED, nowMs);
+    }
+  }
+  if (isTrue(next, 'NamesAccepted') && !isTrue(next, 'Established')) {
+    next = withCondition(next, hasBrokenBundle(next) ? BROKEN_BUNDLE : ESTABLISHED, nowMs);
   }
   const approval = approvalOf(definition);
   if (approval !== null) next = withCondition(next, approval, nowMs);
@@ -41,31 +54,44 @@ export function nextStatus(
   return equals(status, before) ? null : status;
 }
 
-function establishedBy(areNamesAccepted: boolean): Condition {
-  const type = 'Established';
-  if (!areNamesAccepted) {
-    return {
-      type,
-      status: 'False',
-      reason: 'NotAccepted',
-      message: 'not all names are accepted',
-    };
-  }
-  return {
-    type,
-    status: 'True',
-    reason: 'InitialNamesAccepted',
-    message: 'the initial names have been accepted',
-  };
+function isTrue(definition: JsonObject, type: string): boolean {
+  return conditionOf(definition, type)?.['status'] === 'True';
+}
+
+const NOT_ACCEPTED: Condition = {
+  type: 'Established',
+  status: 'False',
+  reason: 'NotAccepted',
+  message: 'not all names are accepted',
+};
+
+const ESTABLISHED: Condition = {
+  type: 'Established',
+  status: 'True',
+  reason: 'InitialNamesAccepted',
+  message: 'the initial names have been accepted',
+};
+
+const BROKEN_BUNDLE: Condition = {
+  type: 'Established',
+  status: 'False',
+  reason: 'InvalidCABundle',
+  message: 'The conversion webhook CABundle is invalid',
+};
+
+/** Until a definition is established its bundle may be none. */
+function hasBrokenBundle(definition: JsonObject): boolean {
+  const client = objectAt(definition, 'spec', 'conversion', 'webhook', 'clientConfig');
+  const bundle = stringAt(client, 'caBundle');
+  return bundle !== '' && bundleFault(bundle) !== '';
 }
 
 /** Names are taken over one by one: those that somebody has stay as they were. */
 function acceptNames(
-  definition: JsonObject,
+  wanted: CustomNames,
+  had: CustomNames,
   ownerOf: NameOwner,
 ): { readonly names: JsonObject; readonly condition: Condition } {
-  const wanted = namesAt(objectAt(definition, 'spec', 'names'));
-  const had = namesAt(objectAt(definition, 'status', 'acceptedNames'));
   const type = 'NamesAccepted';
   let condition: Condition = {
     type,

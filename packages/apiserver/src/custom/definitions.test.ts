@@ -434,3 +434,64 @@ test('a hundred definitions made and deleted in a loop leave nothing behind', as
   assert.deepEqual(left, []);
   await opened.close();
 });
+
+test('who has all its names gets no conditions back that were taken away', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  const mine = [{ type: 'Mine', status: 'True' }];
+  rig.ask('PATCH', `${path}/status`, { status: { conditions: mine } }, MERGE);
+  rig.settle();
+  const types = (): string[] =>
+    read(rig.ask('GET', path)).status.conditions.map(({ type }) => type);
+  assert.deepEqual(types(), ['Mine']);
+  rig.ask('PATCH', path, { spec: { names: { shortNames: ['w'] } } }, MERGE);
+  rig.settle();
+  assert.deepEqual(types(), ['Mine', 'NamesAccepted', 'Established']);
+});
+
+test('a definition whose webhook has a bundle of no certificates is not established', () => {
+  const rig = startRig();
+  const clientConfig = { url: 'https://a.example.com', caBundle: 'YWJj' };
+  const webhook = { clientConfig, conversionReviewVersions: ['v1'] };
+  const conversion = { strategy: 'Webhook', webhook };
+  define(rig, definitionOf('widgets', [versionOf('v1')], { conversion }));
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  const why = 'The conversion webhook CABundle is invalid';
+  assert.equal(
+    condition(read(rig.ask('GET', path)), 'Established'),
+    `False InvalidCABundle: ${why}`,
+  );
+  const mended = { spec: { conversion: { webhook: { clientConfig: { caBundle: null } } } } };
+  rig.ask('PATCH', path, mended, MERGE);
+  rig.settle();
+  assert.match(condition(read(rig.ask('GET', path)), 'Established'), /^True/);
+});
+
+test('names are accepted until the end', () => {
+  const rig = startRig();
+  define(rig, definitionOf('widgets', [versionOf('v1')]));
+  const held = { ...WIDGET, metadata: { name: 'held', finalizers: ['example.com/hold'] } };
+  assert.equal(rig.ask('POST', WIDGETS, held).status, 201);
+  const path = `${DEFINITIONS}/widgets.example.com`;
+  rig.ask('DELETE', path);
+  rig.settle();
+  rig.ask('PATCH', path, { spec: { names: { shortNames: ['w'] } } }, MERGE);
+  rig.settle();
+  assert.deepEqual(read(rig.ask('GET', path)).status.acceptedNames.shortNames, ['w']);
+});
+
+test('kinds in a group of built-ins are told of, and not served', () => {
+  const rig = startRig();
+  const group = 'networking.k8s.io';
+  const annotations = { 'api-approved.kubernetes.io': 'unapproved' };
+  const definition = definitionOf('widgets', [versionOf('v9')], { group });
+  define(rig, { ...definition, metadata: { name: `widgets.${group}`, annotations } });
+  const read = (path: string): ExchangeModel => rig.ask('GET', `/apis/${group}${path}`);
+  assert.match(read('').text, /"preferredVersion":\{"groupVersion":"networking.k8s.io\/v9"/);
+  for (const path of ['/v9', '/v9/widgets']) {
+    assert.equal(read(path).status, 404);
+    assert.match(read(path).text, /could not find the requested resource/);
+  }
+  assert.equal(read('/v1/ingresses').status, 200);
+});

@@ -31,6 +31,12 @@ class CustomGroup {
   /** Those that are served, and in which versions; null until somebody asks. */
   active: CustomKind[] | null = null;
   versions: string[] | null = null;
+  /** Whether built-in kinds have the name: their paths lead nowhere else, as upstream. */
+  readonly isHidden: boolean;
+
+  constructor(name: string) {
+    this.isHidden = isGroupServed(name);
+  }
 }
 
 type ConvertTo = (
@@ -86,7 +92,9 @@ export class Kinds {
   }
 
   #findCustom(group: string, version: string, plural: string): Served | undefined {
-    const kind = this.#groups.get(group)?.byPlural.get(plural) ?? this.#read(group, plural);
+    const home = this.#groups.get(group);
+    if (home?.isHidden === true) return undefined;
+    const kind = home?.byPlural.get(plural) ?? this.#read(group, plural);
     return kind?.isActive === true ? kind.served(version) : undefined;
   }
 
@@ -166,7 +174,8 @@ export class Kinds {
       resources: this.#resourcesOf(name, version),
     }));
     if (builtin === undefined && versions.length === 0) return undefined;
-    return { name, versions: [...(builtin?.versions ?? []), ...versions] };
+    // their APIServices have a higher priority of the version than those of built-ins
+    return { name, versions: [...versions, ...(builtin?.versions ?? [])] };
   }
 
   #resourcesOf(group: string, version: string): Resource[] {
@@ -209,7 +218,7 @@ export class Kinds {
 
   #home(group: string): CustomGroup {
     let home = this.#groups.get(group);
-    if (home === undefined) this.#groups.set(group, (home = new CustomGroup()));
+    if (home === undefined) this.#groups.set(group, (home = new CustomGroup(group)));
     return home;
   }
 

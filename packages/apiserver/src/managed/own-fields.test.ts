@@ -99,3 +99,30 @@ test('that dependents stay is told where a collection is deleted, too', () => {
   assert.equal(told(''), true);
   assert.equal(told('?propagationPolicy=Background'), false);
 });
+
+test('nobody owns anything of a custom resource whose part that is left out does not fit', () => {
+  const { expect, ask } = admittingModel();
+  const part = { type: 'object', properties: { n: { type: 'integer' } } };
+  const openAPIV3Schema = { type: 'object', properties: { spec: part, status: part } };
+  const version = { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } };
+  const spec = {
+    group: 'x.example.com',
+    names: { plural: 'bees', kind: 'Bee' },
+    scope: 'Cluster',
+    versions: [{ ...version, subresources: { status: {} } }],
+  };
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  expect(201, 'POST', definitions, { metadata: { name: 'bees.x.example.com' }, spec });
+  const path = '/apis/x.example.com/v1/bees';
+  const bee = { apiVersion: 'x.example.com/v1', kind: 'Bee' };
+  const isOwned = (name: string): boolean => ask('GET', `${path}/${name}`).text.includes('f:n');
+  for (const [name, n] of [
+    ['fits', 1],
+    ['other', 'x'],
+  ] as const) {
+    expect(201, 'POST', path, { ...bee, metadata: { name }, spec: { n: 1 }, status: { n } });
+    assert.equal(isOwned(name), name === 'fits');
+  }
+  expect(200, 'PATCH', `${path}/fits/status`, { status: { n: 2 }, spec: { n: 'x' } });
+  assert.equal(isOwned('fits'), false);
+});

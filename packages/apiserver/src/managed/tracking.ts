@@ -37,7 +37,7 @@ export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObj
     setPacked(object, given === '' ? undefined : given);
     return;
   }
-  if (hasUntypedStatus(context.served, sent)) {
+  if (hasUntypedRest(context.served, '', sent, null)) {
     setPacked(object, undefined);
     return;
   }
@@ -106,14 +106,31 @@ function trackPlain(scope: FieldScope, object: JsonObject): boolean {
 }
 
 /**
- * The one group whose statuses may lack what their lists are keyed by. Of an object that does not
- * fit its schema nobody owns anything, and upstream looks before it leaves the status out.
+ * Whether what this way of writing leaves out of an object does not fit its schema: nobody owns
+ * anything of such an object, and upstream looks before it leaves it out. Of built-in kinds only the
+ * statuses of one group may lack what their lists are keyed by.
  */
-function hasUntypedStatus({ resource }: Served, sent: JsonObject): boolean {
-  const { status } = sent;
-  if (resource.group !== 'flowcontrol.apiserver.k8s.io' || !isObject(status)) return false;
-  const schema = builtinSchema(resource.apiVersion, resource.kind) ?? DEDUCED_SCHEMA;
-  return typedFaults(schema, { status }, true).length > 0;
+function hasUntypedRest(
+  served: Served,
+  subresource: string,
+  sent: JsonObject,
+  previous: JsonObject | null,
+): boolean {
+  const { resource, custom, hasStatus } = served;
+  if (custom === null) {
+    const { status } = sent;
+    if (resource.group !== 'flowcontrol.apiserver.k8s.io' || !isObject(status)) return false;
+    const schema = builtinSchema(resource.apiVersion, resource.kind) ?? DEDUCED_SCHEMA;
+    return typedFaults(schema, { status }, true).length > 0;
+  }
+  if (!hasStatus) return false;
+  const rest = Object.entries(sent).filter(([name, value]) => {
+    if (name === 'metadata' || (name === 'status') === (subresource === 'status')) return false;
+    return isObject(value) || Array.isArray(value) ? !equals(value, previous?.[name]) : true;
+  });
+  if (rest.length === 0) return false;
+  const schema = custom.schemas.schemaOf(custom).applySchema();
+  return typedFaults(schema, Object.fromEntries(rest), true).length > 0;
 }
 
 /**
@@ -133,7 +150,7 @@ export function trackChange(
     setPacked(next, owners === '' ? undefined : owners);
     return;
   }
-  if (hasUntypedStatus(context.served, sent)) {
+  if (hasUntypedRest(context.served, subresource, sent, previous)) {
     setPacked(next, undefined);
     return;
   }

@@ -91,9 +91,8 @@ function checkMap(
 /** What tells keys apart: texts as they are, with their lengths; all else as JSON. */
 function keyIdentity(keys: readonly string[], one: JsonValue): string {
   let identity = '';
-  if (!isObject(one)) return identity;
   for (const name of keys) {
-    const value = one[name];
+    const value = isObject(one) ? one[name] : undefined;
     if (value === undefined) identity += '\n';
     else identity += typeof value === 'string' ? `${value.length}"${value}` : `${goJson(value)}\n`;
   }

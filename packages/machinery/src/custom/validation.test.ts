@@ -93,6 +93,8 @@ test('sets and maps have nothing twice', () => {
   assert.deepEqual(faults(map, [{ name: 'a' }, { name: 'a' }]), [
     'spec[1]: Duplicate value: {"name":"a"}',
   ]);
+  // an item that is null has no key, as one without its keys
+  assert.ok(faults(map, [null, {}]).includes('spec[1]: Duplicate value: {}'));
   assert.deepEqual(faults(map, [{ name: 'a' }, { name: 'a' }], [{ name: 'b' }, { name: 'b' }]), []);
 });
 
