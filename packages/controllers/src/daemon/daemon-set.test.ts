@@ -172,3 +172,38 @@ test('the status counts nodes, not pods', () => {
     numberUnavailable: 2,
   });
 });
+
+test('pods that only may stay where they are take part in an update', () => {
+  const stays = (one: number, pod: Partial<DaemonPod>): DaemonPlace => {
+    return { ...place(one, [{ row: one, isUpdated: false, ...pod }], false), mayStay: true };
+  };
+  const broken = { isAvailable: false, isReady: false };
+  assert.deepEqual(planUpdate([stays(1, {})], { surge: 0, unavailable: 1 }), [1]);
+  assert.deepEqual(
+    planUpdate([place(1, [broken]), stays(2, {})], { surge: 0, unavailable: 1 }),
+    [],
+  );
+  const surge = { surge: 1, unavailable: 0 };
+  const remove = (...places: DaemonPlace[]): readonly number[] => planSurge(places, surge).remove;
+  assert.deepEqual(remove(stays(1, broken)), [1]);
+  assert.deepEqual(remove(stays(1, {}), place(2, [{ row: 2 }])), [1]);
+  assert.deepEqual(remove(stays(1, {}), place(2, [{ row: 2, ...broken }])), []);
+});
+
+test('what is on its way out does not hold a surge up', () => {
+  const going = { row: 1, isUpdated: false, isDeleting: true };
+  const old = { row: 3, isUpdated: false };
+  const places = [place(1, [going, { row: 2, isAvailable: true }]), place(2, [old])];
+  assert.deepEqual(planSurge(places, { surge: 1, unavailable: 0 }), { create: [2], remove: [] });
+  assert.deepEqual(planPlaces([place(1, [going])], true).create, [1]);
+  assert.deepEqual(planPlaces([place(1, [going])], false).create, []);
+});
+
+test('an old pod that is not ready goes as soon as the new one is there', () => {
+  const pods = (isReady: boolean): Partial<DaemonPod>[] => [
+    { row: 1, isUpdated: false, isReady, isAvailable: isReady },
+    { row: 2, isReady: false, isAvailable: false },
+  ];
+  assert.deepEqual(planPlaces([place(1, pods(false))], true).remove, [1]);
+  assert.deepEqual(planPlaces([place(1, pods(true))], true).remove, []);
+});

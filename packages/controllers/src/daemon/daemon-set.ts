@@ -76,6 +76,8 @@ export function planPlaces(places: readonly DaemonPlace[], surges: boolean): Dae
       else if (pod.isSucceeded) succeeded.push([pod.row, node]);
       else running.push(pod);
     }
+    // One on its way out does not keep a set that surges from having another.
+    if (surges && shouldRun && running.length === 0) create.push(node);
     remove.push(...surplus(running, surges).map((pod) => pod.row));
   }
   remove.push(...failed.map(([row]) => row), ...succeeded.map(([row]) => row));
@@ -89,7 +91,8 @@ function surplus(running: readonly DaemonPod[], surges: boolean): readonly Daemo
   if (!surges) return ordered.slice(1);
   const updated = ordered.filter((pod) => pod.isUpdated);
   const old = ordered.filter((pod) => !pod.isUpdated);
-  const isReplaced = updated[0]?.isAvailable === true;
+  const isUseless = old[0]?.isReady === false && updated.length > 0;
+  const isReplaced = isUseless || updated[0]?.isAvailable === true;
   return [...updated.slice(1), ...(isReplaced ? old : old.slice(1))];
 }
 
@@ -106,18 +109,18 @@ export function updateLimits(set: JsonObject, desired: number): UpdateLimits {
   return { surge, unavailable: surge === 0 && unavailable === 0 ? 1 : unavailable };
 }
 
-/** The old and the new pod of a node; undefined where there is more to tidy up first. */
+/** The old and the new pod of a node that stay; undefined where there is more to tidy up first. */
 function pairOf(
   pods: readonly DaemonPod[],
 ): { readonly old: DaemonPod | undefined; readonly updated: DaemonPod | undefined } | undefined {
-  if (pods.some((pod) => pod.isDeleting)) return undefined;
-  const old = pods.filter((pod) => !pod.isUpdated);
-  const updated = pods.filter((pod) => pod.isUpdated);
+  const staying = pods.filter((pod) => !pod.isDeleting);
+  const old = staying.filter((pod) => !pod.isUpdated);
+  const updated = staying.filter((pod) => pod.isUpdated);
   if (old.length > 1 || updated.length > 1) return undefined;
   return { old: old[0], updated: updated[0] };
 }
 
-/** Old pods that a rolling update may delete now. */
+/** Old pods that a rolling update may delete now; those too that only may stay where they are. */
 export function planUpdate(
   places: readonly DaemonPlace[],
   { unavailable }: UpdateLimits,
@@ -125,8 +128,7 @@ export function planUpdate(
   let down = 0;
   const broken: number[] = [];
   const candidates: number[] = [];
-  for (const { shouldRun, pods } of places) {
-    if (!shouldRun) continue;
+  for (const { pods } of places) {
     const pair = pairOf(pods);
     const isAlone = pair !== undefined && (pair.old === undefined) !== (pair.updated === undefined);
     if (!isAlone) down++;
@@ -142,26 +144,39 @@ export function planUpdate(
   return [...broken, ...candidates.slice(0, Math.max(0, unavailable - down))];
 }
 
-/** For an update that surges: nodes that get a new pod beside the old, and old pods to delete. */
+/**
+ * For an update that surges: nodes that get a new pod beside the old, and old pods to delete. Where
+ * an old one only may stay it goes when as many are available elsewhere as are wanted.
+ */
 export function planSurge(
   places: readonly DaemonPlace[],
   { surge }: UpdateLimits,
 ): { readonly create: number[]; readonly remove: number[] } {
   let used = 0;
+  let available = 0;
   const remove: number[] = [];
+  const leaving: number[] = [];
   const broken: number[] = [];
   const candidates: number[] = [];
   for (const { node, shouldRun, pods } of places) {
-    if (!shouldRun) continue;
     const pair = pairOf(pods);
-    if (pair === undefined) used++;
-    else if (pair.old === undefined) continue;
-    else if (pair.updated === undefined) {
-      (pair.old.isAvailable ? candidates : broken).push(node);
-    } else if (pair.updated.isAvailable) remove.push(pair.old.row);
-    else used++;
+    if (pair === undefined) {
+      used++;
+      continue;
+    }
+    const { old, updated } = pair;
+    if ((old ?? updated)?.isAvailable === true) available++;
+    if (old === undefined) continue;
+    if (updated?.isAvailable === true) remove.push(old.row);
+    else if (updated !== undefined) used++;
+    else if (shouldRun) (old.isAvailable ? candidates : broken).push(node);
+    else (old.isAvailable ? leaving : remove).push(old.row);
   }
-  return { create: [...broken, ...candidates.slice(0, Math.max(0, surge - used))], remove };
+  const desired = places.filter(({ shouldRun }) => shouldRun).length;
+  return {
+    create: [...broken, ...candidates.slice(0, Math.max(0, surge - used))],
+    remove: [...remove, ...leaving.slice(0, Math.max(0, available - desired))],
+  };
 }
 
 /** The status for what there is. */
