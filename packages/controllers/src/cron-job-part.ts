@@ -64,8 +64,8 @@ export class CronJobPart {
       onError,
       informers.queues.queue('cronjob'),
     );
-    this.#cronJobs = new ObjectCache(informers, `${ROOT}/cronjobs`, (key, after) => {
-      if (after !== undefined) this.#workers.add(key);
+    this.#cronJobs = new ObjectCache(informers, `${ROOT}/cronjobs`, (key, after, before) => {
+      if (after !== undefined) this.#changed(key, after, before);
       else this.#written.forget(key);
     });
     this.#jobs = new ObjectCache(informers, `${ROOT}/jobs`, (_key, after, before) => {
@@ -80,6 +80,27 @@ export class CronJobPart {
 
   stop(): void {
     this.#workers.stop();
+  }
+
+  /**
+   * Another schedule is waited for: what it would have had to do before is not made up for, unless
+   * something else happens meanwhile.
+   */
+  #changed(key: string, after: JsonObject, before: JsonObject | undefined): void {
+    const [text, zone] = timingOf(after);
+    if (before === undefined || equals([text, zone], [...timingOf(before)])) {
+      return this.#workers.add(key);
+    }
+    const parsed = parseSchedule(text, zone);
+    if (!parsed.ok) return this.#workers.add(key);
+    return this.#workers.addAfter(key, this.#waitMs(parsed.schedule));
+  }
+
+  /** How long until the next run; not longer than a timer may wait. */
+  #waitMs(schedule: Schedule, lastMs = 0): number {
+    const nowMs = this.#client.timers.wallMs();
+    const nextMs = schedule.next(Math.max(nowMs, lastMs));
+    return Math.min(WAIT_MS_MAX, Math.max(0, nextMs - nowMs) + AFTER_MS);
   }
 
   async #work(key: string): Promise<WorkResult> {
@@ -192,10 +213,9 @@ export class CronJobPart {
   }
 
   #nextLook(work: Work, schedule: Schedule): WorkResult {
-    const nowMs = this.#client.timers.wallMs();
-    const nextMs = schedule.next(Math.max(nowMs, lastRunMs(work) ?? 0));
-    if (nextMs === Infinity) return 'done';
-    return { againMs: Math.min(WAIT_MS_MAX, Math.max(0, nextMs - nowMs) + AFTER_MS) };
+    const lastMs = lastRunMs(work) ?? 0;
+    if (schedule.next(Math.max(this.#client.timers.wallMs(), lastMs)) === Infinity) return 'done';
+    return { againMs: this.#waitMs(schedule, lastMs) };
   }
 
   /** False where it must be tried again. */
@@ -245,7 +265,8 @@ export class CronJobPart {
       return false;
     }
     const job = answer.object;
-    if (endOf(job) === undefined) work.active.push(referenceTo(job));
+    // One that was made before and has ended is told of as completed at the next look.
+    work.active.push(referenceTo(job));
     work.status['lastScheduleTime'] = formatTime(atMs / 1000);
     return true;
   }
@@ -293,6 +314,10 @@ export class CronJobPart {
     const { kind, namespace, name, uid } = owner;
     this.#options.announce(kind, namespace, name, type, reason, message, uid);
   }
+}
+
+function timingOf(cronJob: JsonObject): readonly [schedule: string, timeZone: string] {
+  return [stringAt(cronJob, 'spec', 'schedule'), stringAt(cronJob, 'spec', 'timeZone')];
 }
 
 function lastRunMs({ status }: Work): number | undefined {

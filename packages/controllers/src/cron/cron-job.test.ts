@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { objectAt } from '@megaplane/machinery/json';
 import { dueRun, isTooLate, jobOf, SCHEDULED_AT, surplusJobs } from './cron-job.ts';
 import { parseSchedule, type Schedule } from './schedule.ts';
 
@@ -80,6 +81,14 @@ test('the job of a run tells when it was planned, in the zone of the schedule', 
   assert.equal(metadata['name'], `c-${Date.parse('2026-07-01T13:00:00Z') / 60_000}`);
   assert.deepEqual(metadata['annotations'], { [SCHEDULED_AT]: '2026-07-01T09:00:00-04:00' });
   assert.deepEqual([metadata['labels'], job['spec']], [{ a: 'b' }, { x: 1 }]);
+  const winter = jobOf(
+    cronJob('', { timeZone: 'Europe/London' }),
+    OWNER,
+    Date.parse('2026-01-01T00:00:00Z'),
+  );
+  assert.deepEqual(objectAt(winter, 'metadata', 'annotations'), {
+    [SCHEDULED_AT]: '2026-01-01T00:00:00Z',
+  });
 });
 
 test('finished jobs beyond the limits go, the oldest first', () => {

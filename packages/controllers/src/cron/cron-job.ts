@@ -86,7 +86,9 @@ function scheduledText(atMs: number, timeZone: string): string {
   if (timeZone === '' || /^(etc\/)?utc$/i.test(timeZone)) return formatTime(atMs / 1000);
   const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
   const name = format.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
-  const offset = name.replace('GMT', '') || '+00:00';
+  const offset = name.replace('GMT', '');
+  // As Go prints it: without an offset, whatever the zone is called.
+  if (offset === '' || offset === '+00:00') return formatTime(atMs / 1000);
   const sign = offset.startsWith('-') ? -1 : 1;
   const [hours = 0, minutes = 0] = offset.slice(1).split(':').map(Number);
   const localMs = atMs + sign * (hours * 60 + minutes) * 60_000;
