@@ -2,6 +2,7 @@
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { escapedJson } from '@megaplane/machinery/quoting';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import { safeDigits, stableText } from './deployment-spec.ts';
 import type { ObjectCache } from './object-cache.ts';
@@ -27,12 +28,12 @@ export function revisionHash(data: JsonObject, collisions: number): string {
   return safeDigits(hash >>> 0);
 }
 
-/** JSON with members in order of their names, null where it is given. */
+/** JSON as Go writes it: members in order of their names, null where it is given. */
 function ordered(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(ordered).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null) return escapedJson(value);
   const names = Object.keys(value).toSorted();
-  const members = names.map((name) => `${JSON.stringify(name)}:${ordered(value[name] ?? null)}`);
+  const members = names.map((name) => `${escapedJson(name)}:${ordered(value[name] ?? null)}`);
   return `{${members.join(',')}}`;
 }
 

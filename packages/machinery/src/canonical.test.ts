@@ -8,12 +8,16 @@ import {
   encodeCanonicalInto,
   headLength,
   headOf,
+  RAW_KINDS,
   splice,
   SPLICE_BYTES_MAX,
   splicedLength,
   storedForm,
 } from './canonical.ts';
 import type { JsonObject } from './json-value.ts';
+import { decodeProtobuf, encodeProtobuf } from './protobuf.ts';
+import { findType, type Shape, type Type } from './schema.ts';
+import { TYPES } from './tables/types.ts';
 
 const HEAD = headLength('v1', 'ConfigMap');
 
@@ -77,4 +81,31 @@ test('bytes of other writers are told apart', () => {
   assert.equal(form('k8s\0\n'), 'protobuf');
   assert.equal(form('k8s:enc:aescbc:v1:'), 'unknown');
   assert.equal(form(''), 'unknown');
+});
+
+function holdsRaw(shape: Shape, seen: Set<Type>): boolean {
+  if (shape.kind === 'scalar') return shape.scalar === 'raw';
+  if (shape.kind === 'list') return holdsRaw(shape.items, seen);
+  if (shape.kind === 'map') return holdsRaw(shape.values, seen);
+  if (seen.has(shape.type)) return false;
+  seen.add(shape.type);
+  return shape.type.fields.some((field) => holdsRaw(field.shape, seen));
+}
+
+test('kinds with raw parts are known, and their bytes are those that Go writes', () => {
+  const types = TYPES.split('\n').map((row) => findType(row.slice(0, row.indexOf(' ')))!);
+  const stored = types.filter((type) => type.kind !== '' && type.field('metadata') !== undefined);
+  const found = stored.filter((type) => holdsRaw({ kind: 'object', type }, new Set()));
+  const kinds = new Set(found.map(({ kind }) => kind).filter((kind) => !kind.endsWith('List')));
+  assert.deepEqual([...kinds].toSorted(), [...RAW_KINDS]);
+
+  const data = { command: 'a && b > c < d \u2028' };
+  const escaped = '{"command":"a \\u0026\\u0026 b \\u003e c \\u003c d \\u2028"}';
+  const [apiVersion, kind] = ['apps/v1', 'ControllerRevision'];
+  const object = { kind, apiVersion, metadata: { name: 'a' }, data, revision: 1 };
+  assert.ok(canonicalText(object).includes(`"data":${escaped}`));
+  const sent = encodeProtobuf(object)!;
+  assert.ok(sent.includes(escaped));
+  const read = decodeProtobuf(sent, 0, sent.length);
+  assert.ok(read.ok && canonicalText(read.object).includes(escaped));
 });

@@ -9,6 +9,7 @@
  */
 
 import { isObject, type JsonObject } from './json-value.ts';
+import { escapedJson } from './quoting.ts';
 
 const QUOTE = 0x22;
 const BRACE_CLOSE = 0x7d;
@@ -30,13 +31,27 @@ export function headOf(apiVersion: string, kind: string): Buffer {
 }
 
 /**
+ * Kinds with a part that protobuf carries as JSON (`runtime.RawExtension`). kube-controller-manager
+ * compares the bytes of such parts with what Go writes, so that is how they are stored: with `&`,
+ * `<` and `>` escaped. Of other text of these objects it changes nothing. /
+ */
+export const RAW_KINDS: ReadonlySet<string> = new Set([
+  'ControllerRevision',
+  'DeviceClass',
+  'ResourceClaim',
+  'ResourceClaimTemplate',
+]);
+
+/**
  * The stored form as text. `kind` and `apiVersion` must be strings; absent metadata counts as
  * empty.
  */
 export function canonicalText(object: JsonObject): string {
   const { kind, apiVersion, metadata, ...rest } = object;
   const { resourceVersion: _, ...kept } = isObject(metadata) ? metadata : {};
-  return JSON.stringify({ kind, apiVersion, metadata: kept, ...rest });
+  const whole = { kind, apiVersion, metadata: kept, ...rest };
+  const isRaw = typeof kind === 'string' && RAW_KINDS.has(kind);
+  return isRaw ? escapedJson(whole) : JSON.stringify(whole);
 }
 
 /** The stored form in a Buffer of its own. */

@@ -7,6 +7,7 @@
 import { BackwardWriter } from './backward-writer.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { closeEnvelope, openEnvelope } from './protobuf-envelope.ts';
+import { escapedJson } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { parseDuration, parseTime } from './times.ts';
 
@@ -230,7 +231,11 @@ export class MessageEncoder {
       this.#scalar(2, 'int32', typeof value === 'number' ? value : 0, depth);
       return this.#scalar(1, 'int64', typeof value === 'string' ? 1 : 0, depth);
     }
-    if (scalar === 'raw' || scalar === 'json' || scalar === 'fieldsV1') {
+    if (scalar === 'raw') {
+      if (value !== null) this.#out.string(1, escapedJson(value));
+      return;
+    }
+    if (scalar === 'json' || scalar === 'fieldsV1') {
       if (value !== null) this.#out.string(1, JSON.stringify(value));
       return;
     }
