@@ -6,7 +6,8 @@
  *     uid        16 bytes in four columns
  *     refs       hash of ownerReferences, 0 = none
  *     edge       first edge to an owner + 1
- *     flags      being deleted in the foreground, or with its dependents orphaned
+ *     flags      being deleted in the foreground, or with its dependents orphaned; or not being
+ *                deleted, and a finalizer says how it is to be
  *   owners       uid -> id; only uids that some reference names
  *     head       first edge of its dependents + 1
  *     place      resource and row where it was seen, if it was
@@ -24,6 +25,8 @@ import { hashOf } from './node-scan.ts';
 
 export const FOREGROUND = 1;
 export const ORPHANING = 2;
+const DELETING = FOREGROUND | ORPHANING;
+const BESPOKEN = 4;
 
 const BLOCKING = 1;
 const ABSENT = 1;
@@ -126,18 +129,19 @@ export class GarbageGraph {
     scan: ObjectScan,
   ): void {
     let flags = 0;
-    if (scan.deletionTimestampStart >= 0 && scan.finalizersStart >= 0) {
+    if (scan.finalizersStart >= 0) {
       const list = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(
         scan.finalizersStart,
         scan.finalizersEnd,
       );
       if (list.includes(FOREGROUND_NAME)) flags |= FOREGROUND;
       if (list.includes(ORPHAN_NAME)) flags |= ORPHANING;
+      if (flags !== 0 && scan.deletionTimestampStart < 0) flags = BESPOKEN;
     }
     const before = rows.flags.get(row);
     if (before === flags) return;
     rows.flags.set(row, flags);
-    if (flags === 0) return;
+    if ((flags & DELETING) === 0) return;
     this.#effects.check(resource, row);
     if ((flags & FOREGROUND) !== 0) this.#checkDependents(this.#ownerOf(rows, row));
   }
@@ -225,7 +229,7 @@ export class GarbageGraph {
       const resource = this.#placeResource.get(owner) - 1;
       if (resource < 0) continue;
       const row = this.#placeRow.get(owner);
-      if (this.#rows[resource]!.flags.get(row) !== 0) this.#effects.check(resource, row);
+      if (this.flagsOf(resource, row) !== 0) this.#effects.check(resource, row);
     }
   }
 
@@ -286,13 +290,16 @@ export class GarbageGraph {
   }
 
   flagsOf(resource: number, row: number): number {
-    return this.#rows[resource]!.flags.get(row);
+    return this.#rows[resource]!.flags.get(row) & DELETING;
   }
 
-  /** True where the object has owners, and all of them are known to be gone. */
+  /**
+   * True where the object has owners, all of them are known to be gone, and it is deleted as most
+   * are, in the background.
+   */
   isAbandoned(resource: number, row: number): boolean {
     let edge = this.#rows[resource]!.edge.get(row);
-    if (edge === 0) return false;
+    if (edge === 0 || this.#rows[resource]!.flags.get(row) === BESPOKEN) return false;
     for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
       if ((this.#state.get(this.#edgeOwner.get(edge - 1)) & ABSENT) === 0) return false;
       // what is named as a kind that nobody knows is never judged
@@ -308,7 +315,7 @@ export class GarbageGraph {
    */
   isSettled(resource: number, row: number): boolean {
     const rows = this.#rows[resource]!;
-    if (rows.flags.get(row) !== 0) return false;
+    if (this.flagsOf(resource, row) !== 0) return false;
     let edge = rows.edge.get(row);
     for (; edge !== 0; edge = this.#nextOfDependent.get(edge - 1)) {
       const owner = this.#edgeOwner.get(edge - 1);

@@ -125,6 +125,22 @@ test('in the foreground an owner waits for its dependents, and orphans are set f
   manager.stop();
 });
 
+test('a dependent is deleted as its finalizers say', async () => {
+  const { api, manager } = await cluster();
+  const a = await make(api, MAPS, 'a');
+  const one = await owned(api, 'one', [a], { finalizers: ['orphan'] });
+  const two = await owned(api, 'two', [a], { finalizers: ['foregroundDeletion'] });
+  await owned(api, 'free', [one]);
+  const finalizers = ['example.com/hold'];
+  await owned(api, 'held', [two], { finalizers });
+  await api.advance(1_000);
+  await api.request({ method: 'DELETE', path: `${MAPS}/a` });
+  await api.advance(1_000);
+  const left = ['one', 'two', 'free', 'held'].map((name) => has(api, name));
+  assert.deepEqual(left, [false, true, true, true]);
+  manager.stop();
+});
+
 test('what names an owner of a kind that nobody knows is left alone', async () => {
   const { api, manager } = await cluster();
   const ownerReferences = [{ apiVersion: 'x.io/v1', kind: 'Widget', name: 'w', uid: 'u' }];
