@@ -39,3 +39,27 @@ test('a service that becomes of another type is given back at once', async () =>
   assert.deepEqual(used(), after);
   assert.equal(reads(), asked + 2, 'the change, and the status that it asks for');
 });
+
+test('what comes while a new quota is counted is counted, an edited status is left', async () => {
+  const api = new WorkloadApi();
+  startManager(api, ['resourcequota-controller']);
+  await api.advance(100);
+  const used = () => objectAt(api.all('/api/v1/resourcequotas')[0], 'status', 'used');
+  const spec = { hard: { configmaps: '5' } };
+  const metadata = { name: 'q' };
+  await api.request({ method: 'POST', path: `${CORE}/resourcequotas`, body: { metadata, spec } });
+  await api.advance(50);
+  assert.deepEqual(used(), { configmaps: '0' });
+  const body = { metadata: { name: 'c' } };
+  await api.request({ method: 'POST', path: `${CORE}/configmaps`, body });
+  await api.advance(1_000);
+  assert.deepEqual(used(), { configmaps: '1' });
+  const path = `${CORE}/resourcequotas/q/status`;
+  const contentType = 'application/merge-patch+json';
+  const status = { hard: { configmaps: '9' }, used: { configmaps: '7' } };
+  await api.request({ method: 'PATCH', path, contentType, body: { status } });
+  await api.advance(1_000);
+  assert.deepEqual(used(), { configmaps: '7' });
+  await api.advance(300_000);
+  assert.deepEqual(used(), { configmaps: '1' });
+});

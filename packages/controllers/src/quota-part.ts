@@ -78,12 +78,9 @@ export class QuotaPart {
       informers.queues.queue('resourcequota_primary'),
     );
     this.#quotas = new ObjectCache(informers, QUOTAS, (key, after, before) => {
-      const isOther = !equals(objectAt(after, 'spec') ?? {}, objectAt(before, 'spec') ?? {});
-      const isBehind = !equals(
-        objectAt(after, 'status', 'hard') ?? {},
-        objectAt(after, 'spec', 'hard') ?? {},
-      );
-      if (after === undefined || !(isOther || isBehind)) return;
+      // What is told in the status is this program's own, or put right in the next round.
+      if (after === undefined) return;
+      if (before !== undefined && equals(hardOf(after), hardOf(before))) return;
       this.#workers.add(key);
       this.#hear(after);
     });
@@ -141,7 +138,7 @@ export class QuotaPart {
   /** Listens for what goes of the kinds that a quota counts; true where one of them is new. */
   #hear(quota: JsonObject): boolean {
     let isNew = false;
-    for (const name of Object.keys(objectAt(quota, 'spec', 'hard') ?? {})) {
+    for (const name of Object.keys(hardOf(quota))) {
       const path = this.#pathOf(name);
       if (path === undefined || this.#heard.has(name)) continue;
       this.#heard.add(name);
@@ -183,14 +180,17 @@ export class QuotaPart {
     const answer = await this.#client.request({ method: 'GET', path });
     if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
     const quota = answer.object;
-    const hard = objectAt(quota, 'spec', 'hard') ?? {};
+    const hard = hardOf(quota);
     const used = await this.#count(namespace, quota, Object.keys(hard));
     if (used === undefined) return 'retry';
     const status = { hard, used };
     if (equals(objectAt(quota, 'status') ?? {}, status)) return { againMs: this.#resyncMs };
     const body = { ...quota, apiVersion: 'v1', kind: 'ResourceQuota', status };
     const written = await this.#client.request({ method: 'PUT', path: `${path}/status`, body });
-    return written.ok || written.code === 404 ? { againMs: this.#resyncMs } : 'retry';
+    if (!written.ok && written.code !== 404) return 'retry';
+    // What came meanwhile was not charged, as admission goes by the limits in the status.
+    const wasCharged = equals(objectAt(quota, 'status', 'hard') ?? {}, hard);
+    return { againMs: wasCharged ? this.#resyncMs : GATHER_MS };
   }
 
   /** What the namespace uses of each name; undefined where it cannot be counted now. */
@@ -279,6 +279,10 @@ const BUILT_IN: ReadonlyMap<string, Resource> = new Map(
     .toReversed()
     .map((resource) => [countName(resource), resource]),
 );
+
+function hardOf(quota: JsonObject): JsonObject {
+  return objectAt(quota, 'spec', 'hard') ?? {};
+}
 
 /** Nothing, in the form of the limit: `0`. */
 function zeroOf(quota: JsonObject, name: string): string {
