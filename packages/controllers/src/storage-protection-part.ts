@@ -1,11 +1,12 @@
 /**
  * Lets claims and volumes that are being deleted go when nobody uses them any more: a claim that
- * no pod on a node names, a volume that is bound to no claim.
+ * no pod on a node names, a volume that is bound to no claim. Until then a finalizer keeps them,
+ * which those get here that came without it or lost it.
  */
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
-import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { PartOptions } from './part-options.ts';
 import { ObjectCache } from './object-cache.ts';
 import type { PodRows } from './pod-rows.ts';
@@ -14,6 +15,8 @@ import { Workers, type WorkResult } from './workers.ts';
 const WORKERS = 5;
 const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
 const VOLUME_FINALIZER = 'kubernetes.io/pv-protection';
+const CLAIM = 'PersistentVolumeClaim';
+const VOLUME = 'PersistentVolume';
 const VOLUMES = '/api/v1/persistentvolumes';
 /** Pods of a namespace that go together are one look at its claims. */
 const GATHER_MS = 50;
@@ -56,14 +59,15 @@ export class StorageProtectionPart {
       : null;
     this.#volumes = isVolumes
       ? new ObjectCache(informers, VOLUMES, (key, after) => {
-          if (after !== undefined && isLeaving(after, VOLUME_FINALIZER))
+          if (after !== undefined && isOfInterest(after, VOLUME_FINALIZER))
             this.#volumeWorkers.add(key);
         })
       : null;
     if (isClaims) {
       pods.listen({
         changed: (row, _bytes, scan) => {
-          if (scan === null && this.#going.size > 0) this.#podGone(pods.informer.keyOf(row));
+          const isEnding = scan === null || scan.deletionTimestampStart >= 0;
+          if (isEnding && this.#going.size > 0) this.#podEnding(pods.informer.keyOf(row));
         },
       });
     }
@@ -81,6 +85,7 @@ export class StorageProtectionPart {
 
   #claimChanged(key: string, after: JsonObject | undefined): void {
     const namespace = key.slice(0, key.indexOf('/'));
+    if (after !== undefined && isBare(after, CLAIM_FINALIZER)) this.#claimWorkers.add(key);
     if (after !== undefined && isLeaving(after, CLAIM_FINALIZER)) {
       const going = this.#going.get(namespace);
       if (going === undefined) this.#going.set(namespace, new Set([key]));
@@ -92,7 +97,7 @@ export class StorageProtectionPart {
     if (going?.delete(key) === true && going.size === 0) this.#going.delete(namespace);
   }
 
-  #podGone(pod: string): void {
+  #podEnding(pod: string): void {
     for (const key of this.#going.get(pod.slice(0, pod.indexOf('/'))) ?? []) {
       this.#claimWorkers.addAfter(key, GATHER_MS);
     }
@@ -101,8 +106,13 @@ export class StorageProtectionPart {
   async #claim(key: string): Promise<WorkResult> {
     await Promise.resolve();
     const claim = this.#claims?.get(key);
-    if (claim === undefined || !isLeaving(claim, CLAIM_FINALIZER)) return 'done';
+    if (claim === undefined) return 'done';
     const [namespace = '', name = ''] = key.split('/');
+    const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims/${name}`;
+    if (isBare(claim, CLAIM_FINALIZER)) return this.#keep(path, CLAIM, claim, CLAIM_FINALIZER);
+    if (!isLeaving(claim, CLAIM_FINALIZER)) return 'done';
+    // A pod names its claims, or owns those that were made for it.
+    const owners = listAt(claim, 'metadata', 'ownerReferences').map((one) => stringAt(one, 'uid'));
     // Asked of the server: a claim must not go while a pod that we have not heard of uses it.
     let isUsed = false;
     const result = await readPages({
@@ -112,54 +122,81 @@ export class StorageProtectionPart {
       onItem: (bytes, start, end) => {
         if (isUsed) return;
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-        if (text.includes(name)) isUsed = usesClaim(JSON.parse(text.toString('utf8')), claim, name);
+        if (![name, ...owners].some((mark) => mark !== '' && text.includes(mark))) return;
+        isUsed = usesClaim(JSON.parse(text.toString('utf8')), owners, name);
       },
     });
     if (!result.ok) return 'retry';
     if (isUsed) return 'done';
-    const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims/${name}`;
-    return this.#release(path, 'PersistentVolumeClaim', claim, CLAIM_FINALIZER);
+    return this.#release(path, CLAIM, claim, CLAIM_FINALIZER);
   }
 
   async #volume(name: string): Promise<WorkResult> {
     await Promise.resolve();
     const volume = this.#volumes?.get(name);
-    if (volume === undefined || !isLeaving(volume, VOLUME_FINALIZER)) return 'done';
+    if (volume === undefined) return 'done';
+    const path = `${VOLUMES}/${name}`;
+    if (isBare(volume, VOLUME_FINALIZER)) return this.#keep(path, VOLUME, volume, VOLUME_FINALIZER);
+    if (!isLeaving(volume, VOLUME_FINALIZER)) return 'done';
     if (stringAt(volume, 'status', 'phase') === 'Bound') return 'done';
-    return this.#release(`${VOLUMES}/${name}`, 'PersistentVolume', volume, VOLUME_FINALIZER);
+    return this.#release(path, VOLUME, volume, VOLUME_FINALIZER);
   }
 
-  async #release(
+  #keep(path: string, kind: string, object: JsonObject, finalizer: string): Promise<WorkResult> {
+    return this.#write(path, kind, object, [...finalizersOf(object), finalizer]);
+  }
+
+  #release(path: string, kind: string, object: JsonObject, finalizer: string): Promise<WorkResult> {
+    const rest = finalizersOf(object).filter((one) => one !== finalizer);
+    return this.#write(path, kind, object, rest);
+  }
+
+  async #write(
     path: string,
     kind: string,
     object: JsonObject,
-    finalizer: string,
+    finalizers: readonly JsonValue[],
   ): Promise<WorkResult> {
-    const finalizers = listAt(object, 'metadata', 'finalizers').filter((one) => one !== finalizer);
-    const metadata = { ...objectAt(object, 'metadata'), finalizers };
+    const metadata = { ...objectAt(object, 'metadata'), finalizers: [...finalizers] };
     const body = { ...object, apiVersion: 'v1', kind, metadata };
     const answer = await this.#client.request({ method: 'PUT', path, body });
     return answer.ok || answer.code === 404 ? 'done' : 'retry';
   }
 }
 
-function isLeaving(object: JsonObject, finalizer: string): boolean {
-  return (
-    stringAt(object, 'metadata', 'deletionTimestamp') !== '' &&
-    listAt(object, 'metadata', 'finalizers').includes(finalizer)
-  );
+function finalizersOf(object: JsonObject): readonly JsonValue[] {
+  return listAt(object, 'metadata', 'finalizers');
 }
 
-/** A pod that is on a node uses the claims that it names, and those made for it. */
-function usesClaim(pod: JsonObject, claim: JsonObject, name: string): boolean {
+function isDeleting(object: JsonObject): boolean {
+  return stringAt(object, 'metadata', 'deletionTimestamp') !== '';
+}
+
+function isLeaving(object: JsonObject, finalizer: string): boolean {
+  return isDeleting(object) && finalizersOf(object).includes(finalizer);
+}
+
+/** Not protected yet. */
+function isBare(object: JsonObject, finalizer: string): boolean {
+  return !isDeleting(object) && !finalizersOf(object).includes(finalizer);
+}
+
+function isOfInterest(object: JsonObject, finalizer: string): boolean {
+  return isLeaving(object, finalizer) || isBare(object, finalizer);
+}
+
+/**
+ * A pod that is on a node uses the claims that it names, and those made for it. The latter only
+ * until its kubelet is done with it: its finalizers might wait for what waits for the claim.
+ */
+function usesClaim(pod: JsonObject, owners: readonly string[], name: string): boolean {
   if (stringAt(pod, 'spec', 'nodeName') === '') return false;
-  const uid = stringAt(pod, 'metadata', 'uid');
-  const isOwned = listAt(claim, 'metadata', 'ownerReferences').some(
-    (one) => stringAt(one, 'uid') === uid,
-  );
+  const graceS = valueAt(pod, 'metadata', 'deletionGracePeriodSeconds');
+  const isShutDown = isDeleting(pod) && graceS === 0;
+  const isOwner = !isShutDown && owners.includes(stringAt(pod, 'metadata', 'uid'));
   return listAt(pod, 'spec', 'volumes').some((volume) => {
     if (stringAt(volume, 'persistentVolumeClaim', 'claimName') === name) return true;
     const made = `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`;
-    return isOwned && objectAt(volume, 'ephemeral') !== undefined && made === name;
+    return isOwner && objectAt(volume, 'ephemeral') !== undefined && made === name;
   });
 }

@@ -31,7 +31,7 @@ export class VolumeWriter {
   async phase(volume: JsonObject, phase: string, message = ''): Promise<Written> {
     if (stringAt(volume, 'status', 'phase') === phase) return volume;
     const name = stringAt(volume, 'metadata', 'name');
-    const { message: _, reason: __, ...status } = objectAt(volume, 'status') ?? {};
+    const { message: _, ...status } = objectAt(volume, 'status') ?? {};
     return this.#put('volume', `${VOLUMES}/${name}/status`, {
       ...volume,
       apiVersion: 'v1',
