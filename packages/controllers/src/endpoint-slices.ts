@@ -151,6 +151,10 @@ class FamilyPlan {
         if (found !== undefined) list.push(found);
         endpoints.delete(uid);
       }
+      if (list.length === 0 && before.length > 0) {
+        this.gone.push(slice);
+        continue;
+      }
       const plain = before.map((one) => withHints(one as JsonObject, undefined));
       const isSame =
         equals(plain, list) && equals(objectAt(slice, 'metadata', 'labels'), this.#labels);
@@ -190,7 +194,10 @@ class FamilyPlan {
     else this.create.push(placeholder);
   }
 
-  /** A slice that goes becomes one that is to be made: one write for two. */
+  /**
+   * A slice that goes becomes one that is to be made: one write for two. Nothing of it stays but
+   * its name, no more than if it had gone.
+   */
   #reuse(): void {
     const foreign = this.gone.filter((slice) => !this.#isOwn(slice));
     const own = this.gone.filter((slice) => this.#isOwn(slice));
@@ -198,8 +205,9 @@ class FamilyPlan {
       const slice = own.pop();
       const made = this.create.pop();
       if (slice === undefined || made === undefined) break;
-      const { ports = null, endpoints = null } = made;
-      this.update.push({ ...this.#changed(slice, [], []), ports, endpoints });
+      const { name = '', resourceVersion = '' } = objectAt(slice, 'metadata') ?? {};
+      const metadata = { ...objectAt(made, 'metadata'), name, resourceVersion };
+      this.update.push({ ...made, metadata });
     }
     this.gone = [...foreign, ...own];
   }

@@ -13,9 +13,9 @@ const OURS = {
   'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
 };
 
-async function started(): Promise<WorkloadApi> {
+async function started(...more: string[]): Promise<WorkloadApi> {
   const api = new WorkloadApi();
-  startManager(api, ['endpointslice-controller']);
+  startManager(api, ['endpointslice-controller', ...more]);
   await api.advance(100);
   return api;
 }
@@ -44,7 +44,10 @@ async function postPod(api: WorkloadApi, name: string, nodeName: string): Promis
 async function postService(api: WorkloadApi, annotations: JsonObject = {}): Promise<void> {
   await post(api, `${CORE}/services`, {
     metadata: { name: 'web', annotations },
-    spec: { selector: { app: 'web' }, clusterIP: '10.9.0.1', ipFamilies: ['IPv4'] },
+    spec: {
+      ...{ selector: { app: 'web' }, clusterIP: '10.9.0.1', ipFamilies: ['IPv4'] },
+      ports: [{ port: 80 }],
+    },
   });
 }
 
@@ -72,6 +75,36 @@ test('hints follow the processors of the zones', async () => {
   await api.advance(3_000);
   assert.deepEqual(zonesOf(api), ['', '', '', '']);
   assert.match(told()[1] ?? '', /^TopologyAwareHintsDisabled: Insufficient Node information/);
+});
+
+test('of a slice that is rewritten only the name stays; edited Endpoints wait for news', async () => {
+  const api = await started('endpoints-controller');
+  await postNode(api, 'n1', 'za', '4');
+  await postPod(api, 'p', 'n1');
+  await postService(api);
+  await api.advance(2_000);
+  const edit = async (path: string, body: JsonObject): Promise<void> => {
+    const contentType = 'application/merge-patch+json';
+    assert((await api.request({ method: 'PATCH', path, contentType, body })).ok);
+    await api.advance(2_000);
+  };
+  const address = (): string => {
+    const [subset] = listAt(api.all('/api/v1/endpoints')[0], 'subsets');
+    return stringAt(listAt(subset, 'addresses')[0], 'ip');
+  };
+  await edit(`${CORE}/endpoints/web`, { subsets: [{ addresses: [{ ip: '10.1.1.1' }] }] });
+  assert.equal(address(), '10.1.1.1');
+  await edit(`${CORE}/services/web`, { metadata: { labels: { a: 'b' } } });
+  assert.equal(address(), '10.0.0.1');
+  const name = stringAt(api.all(SLICES)[0], 'metadata', 'name');
+  await edit(`/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/${name}`, {
+    metadata: { annotations: { note: 'x' } },
+    endpoints: [{ addresses: ['10.1.1.1'] }],
+  });
+  const [slice] = api.all(SLICES);
+  assert.equal(stringAt(slice, 'metadata', 'name'), name);
+  assert.equal(objectAt(slice, 'metadata', 'annotations')?.['note'], undefined);
+  assert.deepEqual(listAt(listAt(slice, 'endpoints')[0], 'addresses'), ['10.0.0.1']);
 });
 
 test('a slice that names a service and has no owner goes', async () => {

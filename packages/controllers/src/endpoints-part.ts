@@ -106,7 +106,10 @@ export class EndpointsPart {
     const ofOwner = (_key: string, after?: JsonObject, before?: JsonObject): void =>
       this.#sliceChanged(after ?? before);
     this.#slices = new ObjectCache(informers, slices, ofOwner, synced);
-    const ofName = (key: string): void => this.#touch(key);
+    // As upstream: who edits Endpoints has them so until something happens to the service or a pod.
+    const ofName = (key: string, after?: JsonObject): void => {
+      if (after === undefined) this.#touch(key);
+    };
     this.#endpoints = new ObjectCache(informers, '/api/v1/endpoints', ofName, synced);
     this.#nodes = informers.subscribe(
       { path: '/api/v1/nodes' },

@@ -396,6 +396,14 @@ test('nodes tell for how long to keep things, as many as they are', async () => 
   assert.deepEqual(new Set(told()), new Set(['0', '15']), 'those that came first are not yet told');
   await beat(api, names, 60);
   assert.deepEqual(new Set(told()), new Set(['15']));
+  await api.request({
+    method: 'PATCH',
+    path: '/api/v1/nodes/n7',
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { annotations: { 'node.alpha.kubernetes.io/ttl': '17' } } },
+  });
+  await api.advance(1_000);
+  assert.equal(told()[7], '15', 'what somebody edits is put right at once');
   manager.stop();
 });
 

@@ -197,10 +197,12 @@ export class NodePart {
     const { bits } = scan;
     this.nodes.revision.set(id, this.#nodeInformer.resourceVersionOf(row));
     this.nodes.setTaints(id, taints);
+    const ttlBefore = this.nodes.ttl.get(id);
     this.nodes.ttl.set(id, scan.ttl + 1);
     const before = this.lifecycle.upsert(id, scan, zone);
     // What was right a moment ago waits: in a cluster that grows it is soon wrong again.
-    const isMissing = scan.ttl < 0 && this.#missingTtl(id) >= 0;
+    const isEdited = scan.ttl < 0 || (ttlBefore > 0 && scan.ttl + 1 !== ttlBefore);
+    const isMissing = isEdited && this.#missingTtl(id) >= 0;
     if (isMissing && !this.lifecycle.isTainting(id)) this.#writer.annotate(id);
     if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
     const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
