@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { listAt } from '@megaplane/machinery/json';
+import { listAt, stringAt } from '@megaplane/machinery/json';
 import { formatTime } from '@megaplane/machinery/times';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
@@ -52,7 +52,7 @@ test('a Job that was made before and has ended is told of as completed', async (
   assert((await api.request({ method: 'POST', path: `${BATCH}/cronjobs`, body })).ok);
   await api.advance(1_000);
   const [job] = api.all('/apis/batch/v1/jobs');
-  const name = String((job?.['metadata'] as JsonObject)['name']);
+  const name = stringAt(job, 'metadata', 'name');
   const conditions = [{ type: 'Complete', status: 'True' }];
   await change(api, `${BATCH}/jobs/${name}`, { status: { conditions } });
   const lastScheduleTime = formatTime(nowS - 3600);
