@@ -14,7 +14,7 @@ async function change(api: WorkloadApi, path: string, body: JsonObject): Promise
   await api.advance(1_000);
 }
 
-test('another schedule is waited for, and what it missed is made when something else happens', async () => {
+test('another schedule is waited for, what it missed is made when something happens', async () => {
   const api = new WorkloadApi();
   startManager(api, ['cronjob-controller']);
   const nowMs = api.timers.wallMs();

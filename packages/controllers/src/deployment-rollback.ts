@@ -36,7 +36,9 @@ export function rollBack(
     return refused(deployment, 'DeploymentRollbackRevisionNotFound', message);
   }
   if (isSameTemplate(deployment, set)) {
-    const message = `The rollback revision contains the same template as current deployment "${nameOf(deployment)}"`;
+    const message =
+      'The rollback revision contains the same template as current deployment ' +
+      `"${nameOf(deployment)}"`;
     return refused(deployment, 'DeploymentRollbackTemplateUnchanged', message);
   }
   const message = `Rolled back deployment "${nameOf(deployment)}" to revision ${revision}`;

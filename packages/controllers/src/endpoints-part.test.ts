@@ -77,7 +77,7 @@ test('hints follow the processors of the zones', async () => {
   assert.match(told()[1] ?? '', /^TopologyAwareHintsDisabled: Insufficient Node information/);
 });
 
-test('of a slice that is rewritten only the name stays; edited Endpoints wait for news', async () => {
+test('a slice that is rewritten keeps its name only; edited Endpoints wait for news', async () => {
   const api = await started('endpoints-controller');
   await postNode(api, 'n1', 'za', '4');
   await postPod(api, 'p', 'n1');

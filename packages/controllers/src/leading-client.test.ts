@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeApi } from '../test/fake-api.ts';
 import { LeadingClient } from './leading-client.ts';
 
-test('after the lease only reads are let through, and what is refused is told as no answer', async () => {
+test('after the lease only reads are let through, and a refusal is told as no answer', async () => {
   const api = new FakeApi();
   let mayWrite = true;
   const client = new LeadingClient(api, () => mayWrite);

@@ -51,7 +51,7 @@ test('claims and volumes without the finalizer get it, beside those that they ha
   ]);
 });
 
-test('a claim that was made for a pod waits for it, until its kubelet is done with it', async () => {
+test('a claim that was made for a pod waits until the kubelet is done with the pod', async () => {
   const api = await started();
   const volumes = [{ name: 'data', ephemeral: {} }];
   const uid = await make(api, `${CORE}/pods`, 'Pod', {

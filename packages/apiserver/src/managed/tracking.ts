@@ -107,8 +107,8 @@ function trackPlain(scope: FieldScope, object: JsonObject): boolean {
 
 /**
  * Whether what this way of writing leaves out of an object does not fit its schema: nobody owns
- * anything of such an object, and upstream looks before it leaves it out. Of built-in kinds only the
- * statuses of one group may lack what their lists are keyed by.
+ * anything of such an object, and upstream looks before it leaves it out. Of built-in kinds only
+ * the statuses of one group may lack what their lists are keyed by.
  */
 function hasUntypedRest(
   served: Served,
