@@ -41,7 +41,8 @@ export function objectPath(resource: ApiResource, namespace: string, name: strin
 
 /**
  * All resources in the version that the server prefers, without subresources. `failed` names the
- * groups that could not be read: what they hold is unknown, which is not the same as nothing.
+ * groups that could not be read, or are of a server that does not answer now, and says why: what
+ * they hold is unknown, which is not the same as nothing.
  */
 export async function discover(
   client: Client,
@@ -52,7 +53,7 @@ export async function discover(
     const answer = await client.request({ method: 'GET', path, accept: AGGREGATED });
     if (!answer.ok) failed.push(path);
     else if (stringAt(answer.object, 'kind') === 'APIGroupDiscoveryList') {
-      for (const group of listAt(answer.object, 'items')) readGroup(group, found);
+      for (const group of listAt(answer.object, 'items')) readGroup(group, found, failed);
     } else {
       await readLegacy(client, path, answer, found, failed);
     }
@@ -60,10 +61,15 @@ export async function discover(
   return { resources: found, failed };
 }
 
-function readGroup(group: JsonValue, found: ApiResource[]): void {
+function readGroup(group: JsonValue, found: ApiResource[], failed: string[]): void {
   const name = stringAt(group, 'metadata', 'name');
   const known = new Map<string, string[]>();
   for (const version of listAt(group, 'versions')) {
+    if (stringAt(version, 'freshness') === 'Stale') {
+      const of = `${name}/${stringAt(version, 'version')}`;
+      failed.push(`${of}: stale GroupVersion discovery: ${of}`);
+      continue;
+    }
     for (const item of listAt(version, 'resources')) {
       const resource = stringAt(item, 'resource');
       const served = known.get(resource) ?? [];
@@ -93,10 +99,12 @@ async function readLegacy(
   for (const [group, versions] of legacyVersions(path, answer.object)) {
     const known = new Map<string, string[]>();
     for (const version of versions) {
-      const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+      const groupVersion = group === '' ? version : `${group}/${version}`;
+      const root = group === '' ? `/api/${version}` : `/apis/${groupVersion}`;
       const list = await client.request({ method: 'GET', path: root });
       if (!list.ok) {
-        failed.push(root);
+        const why = list.status.message ?? 'no answer';
+        failed.push(`${groupVersion}: ${why}`);
         continue;
       }
       for (const item of listAt(list.object, 'resources')) {

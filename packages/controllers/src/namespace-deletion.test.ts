@@ -76,6 +76,39 @@ test('what the conditions say of a namespace that empties is no reason to look a
   assert(api.looks > 3 && api.looks < 20, `${api.looks} looks`);
 });
 
+/** A server that it passes requests on to does not answer. */
+class MutedApi extends WorkloadApi {
+  isMuted = true;
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const answer = await super.request(request);
+    if (!this.isMuted || request.path !== '/apis' || !answer.ok) return answer;
+    const versions = [{ version: 'v1', freshness: 'Stale' }];
+    const items = [...listAt(answer.object, 'items'), { metadata: { name: 'x.io' }, versions }];
+    return { ...answer, object: { ...answer.object, items } };
+  }
+}
+
+test('a namespace stays while a server does not tell what it has of it', async () => {
+  const api = new MutedApi();
+  startManager(api, ['namespace-controller']);
+  await api.advance(100);
+  const about = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } };
+  await api.request({ method: 'POST', path: '/api/v1/namespaces', body: about });
+  await api.request({ method: 'DELETE', path: '/api/v1/namespaces/n' });
+  await api.advance(10_000);
+  const namespace = api.objects.get('/api/v1/namespaces /n');
+  const [condition] = listAt(namespace, 'status', 'conditions');
+  assert.equal(
+    stringAt(condition, 'message'),
+    'Discovery failed for some groups, 1 failing: unable to retrieve the complete list of ' +
+      'server APIs: x.io/v1: stale GroupVersion discovery: x.io/v1',
+  );
+  api.isMuted = false;
+  await api.advance(60_000);
+  assert.equal(api.objects.get('/api/v1/namespaces /n'), undefined);
+});
+
 test('what empties steadily is looked at when it should be empty, what is stuck ever later', () => {
   const left = (rounds: number, objects: number, atMs: number): Left => {
     return { rounds, objects, atMs, told: new Set() };
