@@ -100,7 +100,8 @@ function readCustom(
   custom: CustomVersion,
 ): Result<Normal> {
   if (type !== '' && !CUSTOM_TYPES.includes(type)) {
-    return failed(unsupportedMediaType(CUSTOM_TYPES));
+    // told of protobuf as well, which it then cannot read
+    return failed(unsupportedMediaType(type === PROTOBUF_TYPE ? CUSTOM_TYPES : BODY_TYPES));
   }
   if (type !== YAML_TYPE) return readCustomJson(call.body, custom, expected, isStrict);
   const read = jsonOfYaml(call, expected);

@@ -78,7 +78,7 @@ export const LISTED_OFFER: Offer = {
   ...BUILT_IN_OFFER,
   routed: [...BUILT_IN_OFFER.media, `${JSON_TYPE};stream=watch`, `${PROTOBUF_TYPE};stream=watch`],
 };
-export const CUSTOM_OFFER: Offer = { ...BUILT_IN_OFFER, isUntyped: true };
+export const CUSTOM_OFFER: Offer = { ...BUILT_IN_OFFER, isUntyped: true, isUnrouted: true };
 /** For what has a storage of its own, which prints nothing. */
 export const UNPRINTED_OFFER: Offer = { ...BUILT_IN_OFFER, isUnprinted: true };
 export const LOG_OFFER: Offer = {

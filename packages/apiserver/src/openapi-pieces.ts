@@ -20,6 +20,7 @@ import { addDiscoveryPath, addPaths } from './openapi-paths.ts';
 import { encodeOpenApiV3 } from './openapi-protobuf-3.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
 import { addCommonSchemas, addSchemas, VERSION_3, type Dialect } from './openapi-schemas.ts';
+import { tellSharedKinds } from './openapi-shared-kinds.ts';
 import { MINOR_VERSION } from './release.ts';
 import type { Served } from './served.ts';
 
@@ -89,6 +90,7 @@ function builtinPart(resources: readonly Resource[], dialect: Dialect): Part {
 function builtinSchemas(resources: readonly Resource[], dialect: Dialect): JsonObject {
   const schemas: JsonObject = {};
   addCommonSchemas(schemas, dialect);
+  tellSharedKinds(schemas, resources[0] ?? null, dialect);
   for (const resource of resources) {
     const subs = [...resource.subresources.values()].filter((sub) => !isConnection(sub));
     const kinds = [resource, ...subs];
@@ -189,6 +191,7 @@ export function metadataPart(dialect: Dialect): Part {
   for (const name of Object.keys(schemas)) {
     if (!name.includes('.apimachinery.pkg.') || UNMENTIONED.test(name)) delete schemas[name];
   }
+  tellSharedKinds(schemas, null, dialect);
   return { paths: () => ({}), schemas: () => schemas };
 }
 

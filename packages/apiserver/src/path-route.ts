@@ -52,7 +52,9 @@ export function answerPath(parts: ServerParts, call: Call): void {
     return;
   }
   const isGroups = first === 'apis' && fourth === undefined && third === undefined;
-  if (exchange.method !== 'GET' && !isGroups) {
+  // what tells of custom resources looks at no method
+  const isCustom = first === 'apis' && fourth === undefined && !isGroupServed(second);
+  if (exchange.method !== 'GET' && !isGroups && !isCustom) {
     const isKnown = first !== 'apis' || parts.discovery.groupDocument(second) !== null;
     if (isKnown) call.fail(generic('MethodNotAllowed'));
     else notFound(call);

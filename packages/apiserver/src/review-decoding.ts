@@ -5,7 +5,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
-import { KIND_STRUCT } from './custom/custom-objects.ts';
+import { KIND_STRUCT, wordOf } from './custom/custom-objects.ts';
 import { parseYaml } from './yaml-body.ts';
 
 const VERSIONS: readonly string[] = ['v1', 'v1beta1'];
@@ -70,12 +70,6 @@ function foreignKind(apiVersion: string, kind: string, wanted: Reviewed): string
   }
   const target = `${wanted.version}.${wanted.kind}`;
   return `converting (${own ?? 'v1'}.${kind}) to (${target}): unknown conversion`;
-}
-
-/** What Go calls a JSON value that it cannot use. */
-export function wordOf(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  return value === null ? 'null' : typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
 /** What Go says of a value that `field` cannot take. */

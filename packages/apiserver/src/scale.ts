@@ -22,6 +22,7 @@ import {
 } from '@megaplane/machinery/status';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { scaleFault } from '@megaplane/machinery/custom/scale-paths';
+import { customPrinterOf } from '@megaplane/machinery/custom/columns';
 import { parseSimplePath, readPath, selectableText } from '@megaplane/machinery/custom/simple-path';
 import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
@@ -124,6 +125,13 @@ function isUnreadable({ call, served }: SubresourceContext, object: JsonObject):
 }
 
 /** Answers with a Scale; custom resources show it in the columns of their own kind. */
+/** What scales of custom resources are printed by, whatever their kinds say. */
+const CUSTOM_PRINTER = customPrinterOf([
+  { name: 'Desired', type: 'integer', jsonPath: '.spec.replicas' },
+  { name: 'Available', type: 'integer', jsonPath: '.status.replicas' },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+]);
+
 function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
   if (call.media.transform !== 'table') {
     sendMade(call, 200, scale);
@@ -134,8 +142,7 @@ function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
     call.fail(include.status);
     return;
   }
-  const printer =
-    custom === null ? printerOf(KIND.group, KIND.name) : custom.schemas.printerOf(custom);
+  const printer = custom === null ? printerOf(KIND.group, KIND.name) : CUSTOM_PRINTER;
   const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
   const table = objectTable(scale, printer, version, include.value, call.nowMs);
   if (call.media.encoding === 'yaml') call.sendObject(200, JSON.parse(table) as JsonObject);
@@ -194,15 +201,32 @@ function updated(
   return { scale, owners: next };
 }
 
+/** Upstream has no way from a Scale to a custom kind's version, and applies none that changes. */
+function unscalable(which: string, who: string): string {
+  const { apiVersion } = RESOURCE;
+  const what = `${which} object (${who}; ${apiVersion}, Kind=Scale)`;
+  const why = `request to convert CR to an invalid group/version: ${apiVersion}`;
+  return `failed to convert ${what} to proper version: ${why}`;
+}
+
 function applied(context: SubresourceContext): NextScale {
   const config = readConfig(context.call);
   return (scale, owners) => {
     if (!config.ok) return config;
-    const scope = scaleScope(context.call, 'Apply');
+    const isCustom = context.served.custom !== null;
     const { force } = context.options;
+    if (isCustom && owners.owners.size === 0) {
+      const fault = unscalable('live', '/');
+      return failed(unclassified(`failed to create manager for existing fields: ${fault}`));
+    }
+    const scope = scaleScope(context.call, 'Apply');
     const result = trackApply(scope, scale, config.value, owners, 'Scale', force);
     if (!result.ok) return result;
     const { object, managed } = result.value;
+    if (isCustom && object !== null) {
+      const { name, namespace } = context.call.info;
+      return failed(unclassified(unscalable('new', `${namespace}/${name}`)));
+    }
     return success({ scale: object ?? scale, owners: managed });
   };
 }

@@ -25,9 +25,11 @@ export class YamlEncoder extends JsonEncoder {
   }
 
   override openList(sink: Sink, meta: ListMeta): void {
-    const { apiVersion, listKind } = this.#served.resource;
+    const { custom, resource } = this.#served;
+    const { apiVersion, listKind } = resource;
     const metadata: JsonObject = { resourceVersion: String(meta.revision) };
-    if (meta.continueToken !== '') metadata['continue'] = meta.continueToken;
+    // lists of custom resources tell of their end, too
+    if (meta.continueToken !== '' || custom !== null) metadata['continue'] = meta.continueToken;
     if (meta.remaining !== null) metadata['remainingItemCount'] = meta.remaining;
     if (meta.shard !== '') metadata['shardInfo'] = { selector: meta.shard };
     this.#metadata = metadata;

@@ -2,6 +2,7 @@
  * ConversionReview: what a conversion webhook is asked, and what its answer means. Texts are
  * upstream's, which asks about one object at a time: so they are those of one object.
  */
+import { wordOf } from './custom-objects.ts';
 import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -13,7 +14,6 @@ import {
   plain,
   STATUS,
   unfit,
-  wordOf,
   type Check,
 } from '../review-decoding.ts';
 import type { ConversionFault } from './conversion-metrics.ts';

@@ -53,15 +53,17 @@ export function readCustomJson(
     return unrecognized(text, expected, cause);
   }
   if (!isObject(value) && value !== null) {
-    const found = Array.isArray(value)
-      ? 'array'
-      : typeof value === 'boolean'
-        ? 'bool'
-        : typeof value;
-    const why = `json: cannot unmarshal ${found} into Go value of type ${KIND_STRUCT}`;
+    const why = `json: cannot unmarshal ${wordOf(value)} into Go value of type ${KIND_STRUCT}`;
     return unrecognized(text, expected, `couldn't get version/kind; json parse error: ${why}`);
   }
   const object = isObject(value) ? value : {};
+  for (const field of ['kind', 'apiVersion']) {
+    const named = object[field];
+    if (named === undefined || named === null || typeof named === 'string') continue;
+    const place = `Go struct field .${field} of type string`;
+    const why = `json: cannot unmarshal ${wordOf(named)} into ${place}`;
+    return unrecognized(text, expected, `couldn't get version/kind; json parse error: ${why}`);
+  }
   const kind = stringAt(object, 'kind');
   if (kind === '') return unrecognized(text, expected, `Object 'Kind' is missing in '${text}'`);
   const doubles =
@@ -69,6 +71,12 @@ export function readCustomJson(
       ? strictErrors(bytes, 0, bytes.length, undefined)
       : [];
   return finish(object, doubles, custom, expected, isTracked);
+}
+
+/** What Go calls a JSON value that it cannot use. */
+export function wordOf(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  return value === null ? 'null' : typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
 function finish(

@@ -55,7 +55,7 @@ function cellOf(type: string, value: JsonValue | undefined, nowMs: number): Json
     case 'string':
       return plainText(value);
     case 'integer':
-      return typeof value === 'number' ? Math.trunc(value) : null;
+      return typeof value === 'number' ? wholeOf(value) : null;
     case 'number':
       return typeof value === 'number' ? value : null;
     case 'boolean':
@@ -65,6 +65,11 @@ function cellOf(type: string, value: JsonValue | undefined, nowMs: number): Json
     default:
       return null;
   }
+}
+
+/** What Go's conversion to an integer of 64 bits makes of a number, on most processors. */
+function wholeOf(value: number): number {
+  return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : -(2 ** 63);
 }
 
 function dateText(value: string, nowMs: number): string {

@@ -2,7 +2,7 @@
  * A custom resource's schema as OpenAPI publishes it: with the standard metadata, the lists' schema
  * and `x-kubernetes-group-version-kind`; version 2 with what it cannot say left out.
  */
-import { objectAt } from '../json.ts';
+import { equals, objectAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 
 /** What the published form has to know of a definition beside its schema. */
@@ -46,6 +46,15 @@ const TYPE_META: JsonObject = {
       'infer this from the endpoint the client submits requests to. Cannot be updated. In ' +
       `CamelCase. More info: ${CONVENTIONS}#types-kinds`,
   },
+};
+/** The same of objects within others. */
+const EMBEDDED_TEXTS: Readonly<Record<string, string>> = {
+  apiVersion:
+    'apiVersion defines the versioned schema of this representation of an object. ' +
+    `More info: ${CONVENTIONS}#resources`,
+  kind:
+    'kind is a string value representing the type of this object. In CamelCase. ' +
+    `More info: ${CONVENTIONS}#types-kinds`,
 };
 const METADATA_TEXT = `Standard object's metadata. More info: ${CONVENTIONS}#metadata`;
 const LIST_METADATA_TEXT = `Standard list metadata. More info: ${CONVENTIONS}#types-kinds`;
@@ -144,13 +153,30 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
     node[keyword] = publishedPart(keyword, value, prefix);
   }
   if (prefix === VERSION_2) simplify(node, schema);
+  else if (node['x-kubernetes-int-or-string'] === true) unfold(node);
   if (node['x-kubernetes-embedded-resource'] !== true) return node;
   // a node that keeps everything must not look as if it knew its fields, as with the root
   const keepsUnknown = node['x-kubernetes-preserve-unknown-fields'] === true;
   if (prefix === VERSION_2 && keepsUnknown) return node;
   const required: JsonValue[] = Array.isArray(node['required']) ? [...node['required']] : [];
   for (const name of ['kind', 'apiVersion']) if (!required.includes(name)) required.push(name);
-  return { ...withStandardFields(node, prefix, METADATA_TEXT), required };
+  const whole = withStandardFields(node, prefix, METADATA_TEXT);
+  const properties = { ...objectAt(whole, 'properties') };
+  for (const [name, description] of Object.entries(EMBEDDED_TEXTS)) {
+    properties[name] = { type: 'string', description };
+  }
+  return { ...whole, properties, required };
+}
+
+const WHOLE_OR_TEXT: JsonObject = { anyOf: [{ type: 'integer' }, { type: 'string' }] };
+
+/** Says which types a number or text has, where the schema does not itself. */
+function unfold(node: JsonObject): void {
+  const { anyOf = [], allOf = [] } = node;
+  const first = Array.isArray(allOf) ? objectAt(allOf[0]) : undefined;
+  if ([anyOf, first?.['anyOf']].some((one) => equals(one, WHOLE_OR_TEXT['anyOf']))) return;
+  if (Array.isArray(anyOf) && anyOf.length === 0) node['anyOf'] = WHOLE_OR_TEXT['anyOf'] ?? [];
+  else node['allOf'] = [WHOLE_OR_TEXT, ...(Array.isArray(allOf) ? allOf : [])];
 }
 
 /** What Go leaves out of JSON where it is empty. */
