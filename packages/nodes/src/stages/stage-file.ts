@@ -65,7 +65,7 @@ interface ExpressionTools {
   readonly clock: ExpressionClock;
 }
 
-/** The stages of a file, compiled; throws a FileError. Stages without a selector never play. */
+/** The stages of a file, compiled; throws a FileError. Those without a selector never play. */
 export function readStageFile(file: string, text: string, languages: StageLanguages): StageFile {
   const { functions } = languages;
   const { clock } = languages;
@@ -86,7 +86,6 @@ export function readStageFile(file: string, text: string, languages: StageLangua
     const member = document.members(TOP_FIELDS);
     const reader = new StageReader(functions, tools, warnings);
     const stage = reader.read(member('metadata'), member('spec'));
-    if (stage === null) continue;
     stages.push(stage);
     places.push(member('metadata').inside('name'));
   }
@@ -104,7 +103,7 @@ class StageReader {
     this.#warnings = warnings;
   }
 
-  read(metadata: Field, spec: Field): Stage | null {
+  read(metadata: Field, spec: Field): Stage {
     const about = metadata.members(METADATA);
     const part = spec.members(
       ['resourceRef', 'selector', 'weight', 'weightFrom', 'delay', 'next', 'steps'].concat(
@@ -118,7 +117,8 @@ class StageReader {
     const selector = part('selector');
     const choice = selector.members(['matchLabels', 'matchAnnotations', 'matchExpressions']);
     const steps = this.#steps(part('next'), part('steps'));
-    const stage: Stage = {
+    if (selector.isAbsent) this.#warnings.push(selector.error('without it no object has the stage').message);
+    return {
       name: about('name').text(),
       place: resource('kind').place,
       apiVersion,
@@ -133,8 +133,8 @@ class StageReader {
       delay: delayOf(part('delay'), this.#tools),
       steps,
       isImmediate: part('immediateNextStage').flag(),
+      isIdle: selector.isAbsent,
     };
-    return selector.isAbsent ? null : stage;
   }
 
   #steps(next: Field, steps: Field): StageStep[] {

@@ -91,6 +91,8 @@ export interface Stage {
   readonly steps: readonly StageStep[];
   /** Look for the next stage at once, in what the server answered. */
   readonly isImmediate: boolean;
+  /** Without a selector: it is for no object, but stands for its kind. */
+  readonly isIdle: boolean;
 }
 
 /** An object, with what stages look up in it again and again. */
@@ -122,6 +124,7 @@ export function isCandidate(stage: Stage, subject: StageSubject): boolean {
   const hasAll = (wanted: Readonly<Record<string, string>>, held: JsonObject): boolean =>
     Object.entries(wanted).every(([name, value]) => held[name] === value);
   return (
+    !stage.isIdle &&
     hasAll(stage.labels, subject.labels) &&
     hasAll(stage.annotations, subject.annotations) &&
     stage.conditions.every((condition) => isMet(condition, subject))

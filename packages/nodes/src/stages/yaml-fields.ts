@@ -6,6 +6,7 @@ import {
   isSeq,
   LineCounter,
   parseAllDocuments,
+  visit,
   type Document,
   type Node,
   type Pair,
@@ -37,7 +38,7 @@ export class Field {
   readonly #source: Source;
 
   constructor(node: Node | null, path: string, source: Source) {
-    this.#node = isAlias(node) ? (node.resolve(source.document) ?? null) : node;
+    this.#node = isAlias(node) ? (node.resolve(source.document) ?? node) : node;
     this.path = path;
     this.#source = source;
   }
@@ -241,7 +242,14 @@ export function readDocuments(file: string, text: string): readonly Field[] {
       const what = error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '');
       throw new FileError(`${file}:${line}:${col}: ${what}`);
     }
-    const field = new Field(document.contents, '', { file, lines, document });
+    const source = { file, lines, document };
+    visit(document, {
+      Alias: (_key, alias) => {
+        if (alias.resolve(document) !== undefined) return;
+        throw new Field(alias, '', source).error(`unknown anchor ${alias.source}`);
+      },
+    });
+    const field = new Field(document.contents, '', source);
     if (!field.isAbsent) fields.push(field);
   }
   return fields;

@@ -47,6 +47,16 @@ test('an error names its line and the construct', () => {
   assert.throws(() => render('{{ .x.y }}', { x: 'text' }), /can't evaluate field y in type string/);
 });
 
+test('numbers are read as Go reads them', () => {
+  const whole = '{{ 010 }} {{ 0x1F }} {{ 1_000 }} {{ 0b1_0 }} {{ 1e3 }} {{ 09. }}';
+  assert.equal(render(whole, {}), '8 31 1000 2 1000 9');
+  assert.equal(render('{{ -9223372036854775808 }}', {}), '-9223372036854775808');
+  for (const text of ['08', '1__0', '0x_', '9223372036854775808', '1e999', '0_8']) {
+    const what = /_:1: (integer overflow|illegal number syntax): "/;
+    assert.throws(() => render(`{{ ${text} }}`, {}), what, text);
+  }
+});
+
 test('the functions of stages tell of the node, the pod and the time', () => {
   const pod = { spec: { nodeName: 'n1' }, metadata: { name: 'p' } };
   assert.equal(render('{{ Now }} {{ Version }}', pod), '2026-01-02T03:04:05.06Z v1.36.1');

@@ -329,8 +329,7 @@ class Parser {
         this.#token++;
         return { kind: 'value', value: BigInt(token.text.codePointAt(0) ?? 0), at };
       case 'number':
-        this.#token++;
-        return { kind: 'value', value: numberOf(token.text), at };
+        return this.#number(token.text, at);
       case 'word':
         this.#token++;
         return this.#word(token.text, at);
@@ -339,6 +338,13 @@ class Parser {
       case 'space':
         return undefined;
     }
+  }
+
+  #number(text: string, at: number): Operand {
+    const value = numberOf(text);
+    if (value instanceof Error) throw this.#error(value.message);
+    this.#token++;
+    return { kind: 'value', value, at };
   }
 
   #word(text: string, at: number): Operand {
@@ -375,13 +381,24 @@ function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** An integer where the text is one, else a float. */
-function numberOf(text: string): GoValue {
-  const plain = text.replaceAll('_', '').toLowerCase();
-  const isNegative = plain.startsWith('-');
-  const digits = plain.replace(/^[+-]/, '');
-  if (!/^(0x|0b|0o|\d+$)/.test(digits)) return new GoFloat(Number(plain));
-  const isOctal = /^0\d/.test(digits);
-  const value = BigInt(isOctal ? `0o${digits.slice(1)}` : digits);
-  return isNegative ? -value : value;
+/** As Go's `strconv.ParseInt` with base 0; the last form is octal. */
+const INTEGER = /^(0x(_?[\da-f])+|0b(_?[01])+|0o(_?[0-7])+|[1-9](_?\d)*|0(_?[0-7])*)$/;
+const INT64_MAX = 2n ** 63n - 1n;
+
+/** An integer where the text is one, else a float; an Error in Go's words where it is neither. */
+function numberOf(text: string): GoValue | Error {
+  const isNegative = text.startsWith('-');
+  const digits = text.replace(/^[+-]/, '').toLowerCase();
+  if (INTEGER.test(digits)) {
+    const plain = digits.replaceAll('_', '').replace(/^0(?=\d)/, '0o');
+    const value = BigInt(plain);
+    if (value <= INT64_MAX) return isNegative ? -value : value;
+    if (isNegative && value === INT64_MAX + 1n) return -value;
+    return new Error(`integer overflow: ${quote(text)}`);
+  }
+  const isFloat = /^(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(digits);
+  const float = isFloat ? Number(text) : Infinity;
+  if (!Number.isFinite(float)) return new Error(`illegal number syntax: ${quote(text)}`);
+  if (!/[.e]/.test(digits)) return new Error(`integer overflow: ${quote(text)}`);
+  return new GoFloat(float);
 }
