@@ -163,7 +163,9 @@ test('what cannot be meant is refused', { skip }, () => {
   assert.match(refuse('kill', '--zone', 'nowhere'), /no node has the labels .*zone=nowhere/);
   assert.match(refuse('drain'), /name nodes, or give --selector or --all/);
   assert.match(refuse('drain', '--selector', 'no=where'), /no node has the labels no=where/);
-  assert.match(refuse('drain', 'nowhere'), /node nowhere: .*not found/);
+  assert.match(refuse('drain', 'node-0', 'nowhere'), /node nowhere: .*not found/);
+  assert.match(refuse('upgrade', 'node-0', 'nowhere', '--to', 'v2.0.0'), /nowhere: .*not found/);
+  assert.match(kubectl('get', 'node', 'node-0'), / Ready /, 'nothing is begun');
   assert.match(refuse('heal', 'f77'), /there is no fault f77/);
   assert.equal(chaos('heal'), 'there was no fault');
 });

@@ -213,8 +213,8 @@ async function chosen(
   { selector }: Flags,
   names: readonly string[],
 ): Promise<readonly string[]> {
-  if (names.length > 0) return names;
-  const { nodesOf } = await import('@megaplane/nodes/chaos/drain');
+  const { nodesNamed, nodesOf } = await import('@megaplane/nodes/chaos/drain');
+  if (names.length > 0) return nodesNamed(client, names, warn);
   const found = await nodesOf(client, selector);
   if (found.length === 0) throw new Error(noNode(selector));
   return found;

@@ -51,6 +51,24 @@ export async function hasNode(
   return listAt(answer.object, 'items').length > 0;
 }
 
+/** The named nodes, each once; rejects before anything is done where one of them is not there. */
+export async function nodesNamed(
+  client: Client,
+  names: readonly string[],
+  log: DrainOptions['log'],
+): Promise<readonly string[]> {
+  const own = [...new Set(names)];
+  await each(own, async (name) => void (await nodeOf(client, name, log)));
+  return own;
+}
+
+async function nodeOf(client: Client, name: string, log: DrainOptions['log']): Promise<JsonObject> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
+  if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
+  return answer.object;
+}
+
 /** Runs `work` for each name, some at once; rejects with the first failure when all have ended. */
 async function each(
   names: readonly string[],
@@ -235,10 +253,8 @@ async function isCordoned(
   name: string,
   log: DrainOptions['log'],
 ): Promise<boolean> {
-  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
-  const answer = await persist(client, { method: 'GET', path }, PERSIST_MS, log);
-  if (!answer.ok) throw new Error(`node ${name}: ${answer.status.message ?? answer.code}`);
-  if (stringAt(answer.object, 'metadata', 'labels', CORDONED_LABEL) !== '') return false;
-  const { spec } = answer.object;
+  const node = await nodeOf(client, name, log);
+  if (stringAt(node, 'metadata', 'labels', CORDONED_LABEL) !== '') return false;
+  const { spec } = node;
   return isObject(spec) && spec['unschedulable'] === true;
 }

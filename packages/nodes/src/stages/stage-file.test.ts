@@ -367,7 +367,10 @@ ${stage('  selector: {}\n').replace('name: s', 'name: t')}`);
 test('a stage without selector stands for its kind, and for no object', () => {
   const [idle] = read(stage('  next: { delete: true }\n'));
   assert.ok(idle?.isIdle);
-  assert.equal(chooseStage([idle], new StageSubject({}), () => 0), undefined);
+  assert.equal(
+    chooseStage([idle], new StageSubject({}), () => 0),
+    undefined,
+  );
   const warnings = readStageFile('a.yaml', stage(''), LANGUAGES).warnings.join();
   assert.match(warnings, /^a\.yaml:\d+:\d+: spec\.selector: without it no object has the stage$/);
   assert.throws(() => read(stage('  selector: *x\n')), /:13: unknown anchor x$/);

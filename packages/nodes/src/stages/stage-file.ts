@@ -117,7 +117,8 @@ class StageReader {
     const selector = part('selector');
     const choice = selector.members(['matchLabels', 'matchAnnotations', 'matchExpressions']);
     const steps = this.#steps(part('next'), part('steps'));
-    if (selector.isAbsent) this.#warnings.push(selector.error('without it no object has the stage').message);
+    if (selector.isAbsent)
+      this.#warnings.push(selector.error('without it no object has the stage').message);
     return {
       name: about('name').text(),
       place: resource('kind').place,
