@@ -18,7 +18,17 @@ interface World {
   readonly forget: (id: number) => void;
 }
 
-function world(holder = '', isRegistering = (): boolean => false): World {
+/** What a renewal looks like. */
+const VERSIONED = {
+  metadata: { resourceVersion: '', labels: {}, finalizers: [''], managedFields: undefined },
+  spec: { renewTime: '' },
+};
+
+function world(
+  holder = '',
+  isRegistering = (): boolean => false,
+  onHeld = (_id: number): void => {},
+): World {
   const client = new FakeClient(7);
   const metrics = new SimulatorMetrics();
   const seen = new Set<number>();
@@ -40,6 +50,7 @@ function world(holder = '', isRegistering = (): boolean => false): World {
     endpoint: { port: 0, hostname: '', nodeIp: '' },
     nameOf: (id) => `node-${id}`,
     onNode: () => {},
+    onHeld,
   });
   const see = (id: number, ready = true, more: object = {}): void => {
     const node = {
@@ -326,6 +337,54 @@ test('with a common holder a lease is taken when the one before it has let it go
   const taken = own.client.answer(200, lease('controller-b'));
   assert.equal(taken.method, 'PUT');
   assert.match(taken.body, /"holderIdentity":"controller-b".*"leaseTransitions":5,/);
+});
+
+test('with a common holder a node is played while its lease is ours', () => {
+  const held: number[] = [];
+  const own = world(
+    'controller-b',
+    () => false,
+    (id) => held.push(id),
+  );
+  const spec = { holderIdentity: 'controller-b', leaseDurationSeconds: 40 };
+  const lease = { metadata: { resourceVersion: '60' }, spec };
+  own.see(3, false);
+  start(own);
+  run(own, 50);
+  assert.equal(own.kubelets.isHeld(3), false);
+  assert.equal(own.client.sent.length, 1, 'no status is told yet');
+  assert.equal(own.client.answer(201, lease).method, 'POST');
+  assert.deepEqual([held, own.kubelets.isHeld(3)], [[3], true]);
+  run(own, 50);
+  assert.equal(own.client.answer(200).method, 'PATCH');
+  own.kubelets.adopt(3, 70);
+  assert.equal(own.kubelets.isHeld(3), false);
+  run(own, 2 * PERIOD_MS);
+  assert.equal(own.client.answer(200, lease).method, 'GET');
+  assert.equal(own.kubelets.isHeld(3), false, 'it may be written by somebody else yet');
+  run(own, 50);
+  assert.equal(own.client.answer(200, lease).method, 'PUT');
+  assert.deepEqual([held, own.kubelets.isHeld(3)], [[3, 3], true]);
+});
+
+test('what others have written into a lease stays', () => {
+  const one = world();
+  one.see(3);
+  const metadata = { labels: { a: 'b' }, finalizers: ['x.io/f'], managedFields: [] };
+  const spec = { acquireTime: '2026-01-02T00:00:00.000000Z', leaseTransitions: 2 };
+  const lease = Buffer.from(JSON.stringify({ metadata, spec }));
+  one.kubelets.keep(3, lease, 0, lease.length);
+  one.kubelets.adopt(3, 50);
+  start(one);
+  run(one, PERIOD_MS);
+  const renewal = JSON.parse(one.client.answer(200, {}).body) as typeof VERSIONED;
+  assert.equal(renewal.metadata.resourceVersion, '50');
+  assert.deepEqual(renewal.metadata.labels, { a: 'b' });
+  assert.deepEqual(renewal.metadata.finalizers, ['x.io/f']);
+  assert.equal(renewal.metadata.managedFields, undefined);
+  const { renewTime, ...rest } = renewal.spec;
+  assert.match(renewTime, /^\d{4}-/);
+  assert.deepEqual(rest, { ...spec, holderIdentity: 'node-3', leaseDurationSeconds: 40 });
 });
 
 test('while nodes are registered a thousand renewals are under way at most', () => {

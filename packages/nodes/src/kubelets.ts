@@ -31,13 +31,14 @@ import {
 } from './kubelet-columns.ts';
 import { LeaseWriter } from './lease-bytes.ts';
 import { LeaseContention } from './lease-contention.ts';
+import { LeaseExtras } from './lease-extras.ts';
 import { holderOf, LEASE_PATH, leaseBody, microTime, secondTime } from './lease-object.ts';
-import { RenewTimes, type KubeletClock } from './renew-times.ts';
-import { isUp, turnMs, type Fault } from './chaos/fault.ts';
-import { statusPatch, type KubeletEndpoint } from './node-status.ts';
+import { RenewTimes } from './renew-times.ts';
+import { isUp, turnMs } from './chaos/fault.ts';
+import { statusPatch } from './node-status.ts';
 import type { PodNetwork } from './pod-addresses.ts';
 import * as nodeScan from './node-scan.ts';
-import type { SimulatorMetrics } from './simulator-metrics.ts';
+import type { KubeletsOptions } from './kubelets-options.ts';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
 export const RENEWALS_PER_DURATION = 4;
@@ -73,31 +74,6 @@ export const STATUS_PERIOD_MS = 600_000;
 /** The same for a real kubelet (nodeStatusReportFrequency). */
 export const KUBELET_STATUS_MS = 300_000;
 
-export interface KubeletsOptions {
-  readonly client: Client;
-  readonly clock: KubeletClock;
-  readonly leaseDurationSeconds: number;
-  readonly metrics: SimulatorMetrics;
-  /** False: the status of nodes is left to stages; only leases are kept. */
-  readonly keepsStatus: () => boolean;
-  readonly endpoint: KubeletEndpoint;
-  /** More nodes are to be made. */
-  isRegistering(): boolean;
-  /** What is wrong with the node at a row; null: nothing. */
-  faultOf(id: number): Fault | null;
-  /** Holder of all leases; '': each node its own, as real kubelets. */
-  readonly holder: string;
-  /** A node's status is told at this period although nothing changed. */
-  readonly statusPeriodMs: number;
-  /** The Node is read before its status is written, as kubelets do. */
-  readonly readsStatus: boolean;
-  /** Name of the Node at a row. */
-  nameOf(id: number): string;
-  /** A row is new and filled. */
-  onNode(id: number): void;
-  onTrouble?(message: string): void;
-}
-
 /** Renewals that go out together when answers made room for them: fewer writes, fewer turns. */
 const REFILL_MIN = 500;
 
@@ -114,6 +90,9 @@ export class Kubelets {
   readonly #writer: LeaseWriter;
   readonly #times: RenewTimes;
   readonly #contention: LeaseContention;
+  readonly #extras = new LeaseExtras();
+  /** With a common holder: rows whose lease was found to be free, until it is written. */
+  readonly #claimed: Set<number> = new Set();
   readonly #periodMs: number;
   #lastTickMs: number;
   #rows = 0;
@@ -164,12 +143,32 @@ export class Kubelets {
    * at once if its simulator is gone; with a common holder it is looked at first, for another one
    * may hold it. Without `dueMs` it gets a turn somewhere in the period.
    */
-  adopt(id: number, resourceVersion: number, dueMs: number = NaN): void {
+  adopt(id: number, resourceVersion: number, dueMs: number = NaN, isHeld = false): void {
     const isDue = !Number.isNaN(dueMs);
     this.#columns.leaseVersion.set(id, resourceVersion);
     this.#columns.plannedMs.set(id, isDue ? dueMs : 0);
     this.#columns.turnMs.set(id, isDue ? NO_TURN : 0);
-    if (this.#options.holder !== '') this.#columns.mark(id, LOOK, true);
+    if (this.#options.holder !== '') this.#columns.mark(id, LOOK, !isHeld);
+  }
+
+  /** A lease that exists from before, as the server has it: what others wrote into it stays. */
+  keep(id: number, bytes: Uint8Array, start: number, end: number): void {
+    this.#extras.note(id, bytes, start, end);
+  }
+
+  /**
+   * Whether the node is ours to play. With a common holder only while its lease is, as with kwok:
+   * of several simulators one plays it.
+   */
+  isHeld(id: number): boolean {
+    if (this.#options.holder === '' || this.#periodMs === 0) return true;
+    const isKnown = this.#columns.leaseVersion.get(id) > 0 && !this.#columns.has(id, LOOK);
+    return isKnown && !this.#claimed.has(id);
+  }
+
+  #onTaken(id: number): void {
+    if (this.#options.keepsStatus()) this.#heartbeats.arm(id, this.#nowMs());
+    this.#options.onHeld?.(id);
   }
 
   /** How long somebody else still holds the lease; 0: it is ours, or may be taken. */
@@ -179,7 +178,9 @@ export class Kubelets {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
     const { holder, transitions, untilMs } = holderOf(JSON.parse(text) as JsonObject);
     const isOther = holder !== '' && holder !== own;
-    this.#columns.transitions.set(id, Math.min(65_535, transitions + (isOther ? 1 : 0)));
+    // as kwok: from nobody to us is a transition, too
+    const isNew = holder !== own;
+    this.#columns.transitions.set(id, Math.min(65_535, transitions + (isNew ? 1 : 0)));
     return isOther ? Math.max(0, untilMs - this.#options.clock.wallMs()) : 0;
   }
 
@@ -308,6 +309,8 @@ export class Kubelets {
     if (this.#isRetired) return;
     if (isNew) {
       columns.reset(id);
+      this.#extras.forget(id);
+      this.#claimed.delete(id);
       this.#rows++;
       this.#options.metrics.nodes = this.#rows;
     }
@@ -413,7 +416,7 @@ export class Kubelets {
   }
 
   #heartbeat(id: number): void {
-    if (this.#isDown(id)) return;
+    if (this.#isDown(id) || !this.isHeld(id)) return;
     if (!this.#options.readsStatus) return this.#tellStatus(id);
     const path = `/api/v1/nodes/${this.#options.nameOf(id)}?resourceVersion=0`;
     this.#options.metrics.called('status');
@@ -504,12 +507,13 @@ export class Kubelets {
     const { leaseDurationSeconds, holder } = this.#options;
     const time = this.#stamp || microTime(this.#times.next());
     const transitions = columns.transitions.get(id);
-    const isPlain = version > 0 && transitions === 0;
+    const isPlain = version > 0 && transitions === 0 && !this.#extras.has(id);
     const bytes = isPlain ? this.#writer.write(name, columns.uid, id, version, time) : null;
     if (bytes !== null) return bytes;
     const uid = columns.uid.text(id);
     const own = holder === '' ? name : holder;
-    return leaseBody(name, uid, version, leaseDurationSeconds, time, own, transitions);
+    const body = leaseBody(name, uid, version, leaseDurationSeconds, time, own, transitions);
+    return version > 0 ? this.#extras.merged(id, body) : body;
   }
 
   readonly #onLease = (
@@ -530,12 +534,16 @@ export class Kubelets {
     columns.leaseVersion.set(id, resourceVersionOf(bytes, start, end));
     if (columns.has(id, LOOK)) {
       this.#times.observe(bytes, start, end);
+      this.#extras.note(id, bytes, start, end);
       const heldMs = this.#heldForMs(id, bytes, start, end);
       columns.mark(id, LOOK, heldMs > 0);
+      if (heldMs === 0 && this.#options.holder !== '') this.#claimed.add(id);
       this.#leases.arm(id, nowMs + heldMs);
       return;
     }
     columns.failures.set(id, 0);
+    const isTaken = this.#claimed.delete(id) || status === 201;
+    if (isTaken && this.#options.holder !== '') this.#onTaken(id);
     if (status === 201) {
       this.#options.metrics.leasesCreated++;
       this.#planAnywhere(id, nowMs);
@@ -552,6 +560,8 @@ export class Kubelets {
     if (status === 404) {
       columns.leaseVersion.set(id, 0);
       columns.mark(id, LOOK, false);
+      this.#extras.forget(id);
+      this.#claimed.delete(id);
     } else if (status === 409) {
       this.#options.metrics.conflicts++;
       this.#contention.conflict();

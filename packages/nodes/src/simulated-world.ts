@@ -35,6 +35,9 @@ import { StagedWorld } from './staged-world.ts';
 import { tryOn } from './try-on.ts';
 import { UidShard } from './uid-shard.ts';
 
+/** Nodes whose leases are taken within this time are read together. */
+const HELD_TOGETHER_MS = 200;
+
 export interface WorldParts {
   readonly client: Client;
   readonly heartbeats: Client;
@@ -70,6 +73,9 @@ export class SimulatedWorld {
   readonly #pods: Informer;
   /** Containers that a node has started, by its row. */
   readonly #started = new Uint32Column();
+  /** Nodes that have just become ours and are read next. */
+  readonly #held: Set<number> = new Set();
+  #isReading = false;
   #registration: Registration | null = null;
   #isStarted = false;
   #isStopped = false;
@@ -117,6 +123,7 @@ export class SimulatedWorld {
         this.#staged.onNode(this.#nodes.keyOf(id));
         this.#traffic?.onNode(this.#nodes.keyOf(id), this.#kubelets.uidOf(id));
       },
+      onHeld: (id) => void this.#onHeld(id),
     });
     this.#played = new Pods({
       ...{ client, metrics, addresses, disregard, calls, networksOf, onStart },
@@ -225,9 +232,11 @@ export class SimulatedWorld {
   }
 
   /** Tells the version of a node's lease that was written last, and when it is due. */
-  tellLease(node: string, hear: (version: number, dueMs: number) => void): void {
+  tellLease(node: string, hear: (version: number, dueMs: number, isHeld: boolean) => void): void {
     const row = this.#findNode(node);
-    if (row >= 0) hear(this.#kubelets.leaseVersionOf(row), this.#kubelets.leaseDueMs(row));
+    if (row < 0) return;
+    const kubelets = this.#kubelets;
+    hear(kubelets.leaseVersionOf(row), kubelets.leaseDueMs(row), kubelets.isHeld(row));
   }
 
   nodeNames(): readonly string[] {
@@ -319,9 +328,27 @@ export class SimulatedWorld {
     });
   }
 
+  /** Also a node that another simulator holds. */
   #isDown(node: string): boolean {
     const id = this.#findNode(node);
-    return id >= 0 && this.#faults.of(id)?.kind === 'down';
+    return id >= 0 && (this.#faults.of(id)?.kind === 'down' || !this.#kubelets.isHeld(id));
+  }
+
+  /** A node has become ours: it is played from here on. Those of a moment are read together. */
+  async #onHeld(id: number): Promise<void> {
+    if (this.#isStopped) return;
+    this.#held.add(id);
+    if (this.#held.size > 1 || this.#isReading) return;
+    this.#isReading = true;
+    while (this.#held.size > 0 && !this.#isStopped) {
+      await new Promise<void>((resolve) => {
+        this.#parts.client.timers.after(HELD_TOGETHER_MS, resolve);
+      });
+      const ids = new Set(this.#held);
+      this.#held.clear();
+      await this.#recover(ids);
+    }
+    this.#isReading = false;
   }
 
   /** What nodes have missed while they were down is read again. */
@@ -402,8 +429,11 @@ export class SimulatedWorld {
     if (before === null) return;
     for (let id = 0; id < idLimit; id++) {
       if (!isOurs(id)) continue;
-      before.tellLease(this.#nodes.keyOf(id), (version, dueMs) => {
-        if (version > this.#kubelets.leaseVersionOf(id)) this.#kubelets.adopt(id, version, dueMs);
+      before.tellLease(this.#nodes.keyOf(id), (version, dueMs, isHeld) => {
+        const isOwn = isHeld && this.#parts.options.fidelity === 'kwok';
+        const isNewer = version > this.#kubelets.leaseVersionOf(id);
+        if (isNewer || isOwn) this.#kubelets.adopt(id, version, dueMs, isOwn);
+        if (isOwn) void this.#onHeld(id);
       });
     }
     before.stop();
@@ -419,7 +449,9 @@ export class SimulatedWorld {
         const dueMs = this.#kubelets.observe(bytes, start, end);
         const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
         const id = this.#findNode(name);
-        if (id >= 0) this.#kubelets.adopt(id, scan.resourceVersion, dueMs);
+        if (id < 0) return;
+        this.#kubelets.keep(id, bytes, start, end);
+        this.#kubelets.adopt(id, scan.resourceVersion, dueMs);
       },
     });
   }
