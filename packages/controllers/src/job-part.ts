@@ -338,10 +338,22 @@ export class JobPart {
     plan: JobPlan,
     nowMs: number,
   ): Promise<boolean> {
-    const isDeleting = stringAt(job, 'metadata', 'deletionTimestamp') !== '';
+    const isDone = await this.#carryOutPods(key, job, owner, plan, nowMs);
+    // As upstream: what became of the Job is told after what became of its pods.
     for (const { type, reason, message } of plan.events) {
       this.#options.announce('Job', owner.namespace, owner.name, type, reason, message, owner.uid);
     }
+    return isDone;
+  }
+
+  async #carryOutPods(
+    key: string,
+    job: JsonObject,
+    owner: PodOwner,
+    plan: JobPlan,
+    nowMs: number,
+  ): Promise<boolean> {
+    const isDeleting = stringAt(job, 'metadata', 'deletionTimestamp') !== '';
     // Pods that are dropped must not count as failed: they are let go before they end.
     const untracked = await this.#untrackAll(key, owner, [...plan.untrack, ...plan.drop], nowMs);
     const names = [...plan.drop, ...plan.fail];
