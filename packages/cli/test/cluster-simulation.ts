@@ -5,6 +5,7 @@
 import { createApiServer } from '@megaplane/apiserver/assembly';
 import { EmbeddedStorage } from '@megaplane/apiserver/embedded-storage';
 import { ExchangeModel } from '@megaplane/apiserver/exchange-model.sim';
+import type { WebhookCaller } from '@megaplane/apiserver/admission/webhook-call';
 import type { ApiServer } from '@megaplane/apiserver/server';
 import type { StorageWatch } from '@megaplane/apiserver/storage';
 import { madeUpStatus } from '@megaplane/client/answer';
@@ -24,13 +25,21 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import * as status from '@megaplane/machinery/status';
 import { Store } from '@megaplane/store/store';
 import { SimulatedLine } from './simulated-line.ts';
+import { SimulatedWebhook } from './simulated-webhook.ts';
 import { SimulatedClock, SimulatedTimers } from './simulated-timers.ts';
 
 const START_MS: number = Date.UTC(2026, 0, 5);
 /** The server looks at its own clock, and history is cut, so often. */
 const TICK_MS = 10_000;
 
-export type Fault = 'none' | 'lost' | 'refused' | 'throttled' | 'unreachable';
+/**
+ * What becomes of a request: `lost` makes it and tells nobody, `slow` tells later, and `crash` ends
+ * the server amid it, one to three turns after it came.
+ */
+export type Fault = 'none' | 'lost' | 'refused' | 'throttled' | 'unreachable' | 'slow' | 'crash';
+/** An answer that is late is so by this at most. */
+const LATE_MS_MAX = 10_000;
+const CRASH_TURNS_MAX = 3;
 
 /** Ends with its server, as it does when a process ends: the store forgets its watches. */
 class MortalStorage extends EmbeddedStorage {
@@ -58,6 +67,8 @@ class MortalStorage extends EmbeddedStorage {
 
 interface Pending {
   readonly exchange: ExchangeModel;
+  /** Null for what users and kubelets ask: the server does not crash amid it. */
+  readonly request: ClientRequest | null;
   readonly finish: () => void;
 }
 
@@ -74,12 +85,21 @@ export class ClusterSimulation implements Client {
   stored: () => void = () => {};
   /** Told of each request that was made and whose answer is lost. */
   lost: (request: ClientRequest) => void = () => {};
+  /** Answers come in another order than that in which they were given. */
+  isDisordered = false;
+  readonly webhook: SimulatedWebhook = new SimulatedWebhook(this.timers);
   /** Told of each request of users and kubelets. */
   asked: (method: Method, path: string, body?: JsonObject | string) => void = () => {};
   readonly store: Store = new Store({ dataDir: null, durability: 'none', prefixes: [] }, 1);
   readonly #random: Random;
   readonly #later: (() => void)[] = [];
   readonly #lines: Set<SimulatedLine> = new Set();
+  /** Until when nothing gets through on a line. */
+  readonly #stalledMs: Map<SimulatedLine, number> = new Map();
+  /** Of troubles alone: what happens on quiet days does not depend on them. */
+  readonly #luck: Random;
+  /** The server ends after so many turns; 0: not at all. */
+  #crashIn = 0;
   #pending: Pending[] = [];
   #storage: MortalStorage | null = null;
   #server: ApiServer;
@@ -87,6 +107,7 @@ export class ClusterSimulation implements Client {
 
   constructor(seed: number) {
     this.#random = new Random(seed);
+    this.#luck = new Random(seed).fork('luck');
     this.#server = this.#start();
     this.#tick();
   }
@@ -94,7 +115,15 @@ export class ClusterSimulation implements Client {
   #start(): ApiServer {
     const storage = new MortalStorage(this.store, () => Promise.resolve());
     this.#storage = storage;
-    const later = (work: () => void): void => void this.#later.push(work);
+    // A server that has ended does nothing more.
+    const alive = (work: () => void): void => {
+      if (this.#storage === storage) work();
+    };
+    const later = (work: () => void): void => void this.#later.push(() => alive(work));
+    const webhooks: WebhookCaller = {
+      call: (target, body, timeoutMs, then) =>
+        this.webhook.call(target, body, timeoutMs, (answer) => alive(() => then(answer))),
+    };
     const edge = {
       nowMs: () => this.serverClock.wallMs(),
       below: (count: number) => this.#random.below(count),
@@ -102,7 +131,7 @@ export class ClusterSimulation implements Client {
       defer: later,
       deferPiece: later,
     };
-    return createApiServer({ storage, edge, address: '127.0.0.1:6443' });
+    return createApiServer({ storage, edge, webhooks, address: '127.0.0.1:6443' });
   }
 
   #uuid(): string {
@@ -116,23 +145,6 @@ export class ClusterSimulation implements Client {
       this.store.tick(this.timers.nowMs());
       this.#tick();
     });
-  }
-
-  /** The same client in a process on another machine, with its clock. */
-  at(timers: SimulatedClock): Client {
-    return {
-      timers,
-      metrics: this.metrics,
-      retryAfterSeconds: 0,
-      request: (request) => this.request(request),
-      send: (method, path, contentType, body, done, tag) =>
-        this.send(method, path, contentType, body, done, tag),
-      stream: (path, sink) => this.stream(path, sink),
-      room: () => this.room(),
-      random: () => this.random(),
-      onRoom: () => {},
-      close: () => {},
-    };
   }
 
   random(): number {
@@ -154,7 +166,8 @@ export class ClusterSimulation implements Client {
       contentType,
     });
     return new Promise((resolve) => {
-      this.#pending.push({ exchange, finish: () => resolve(answerOf(exchange)) });
+      const finish = (): void => resolve(answerOf(exchange));
+      this.#pending.push({ exchange, finish, request: null });
     });
   }
 
@@ -174,11 +187,18 @@ export class ClusterSimulation implements Client {
       return new Promise((resolve) => this.#later.push(() => resolve(REFUSALS[fault])));
     }
     const exchange = this.#exchange(request);
-    if (fault === 'lost') this.lost(request);
+    const { timeoutMs = Infinity } = request;
+    const lateMs = fault === 'slow' ? this.#luck.below(LATE_MS_MAX) : 0;
+    const isLost = fault === 'lost' || fault === 'crash' || lateMs >= timeoutMs;
+    if (isLost) this.lost(request);
+    if (fault === 'crash') this.#crashIn = 1 + this.#luck.below(CRASH_TURNS_MAX);
     return new Promise((resolve) => {
-      const finish = (): void =>
-        resolve(fault === 'lost' ? REFUSALS.unreachable : answerOf(exchange));
-      this.#pending.push({ exchange, finish });
+      const finish = (): void => {
+        const answer = isLost ? REFUSALS.unreachable : answerOf(exchange);
+        if (lateMs === 0) resolve(answer);
+        else this.timers.after(Math.min(lateMs, timeoutMs), () => resolve(answer));
+      };
+      this.#pending.push({ exchange, finish, request });
     });
   }
 
@@ -196,7 +216,7 @@ export class ClusterSimulation implements Client {
       const { bytes } = exchange;
       done(exchange.status, bytes, 0, bytes.length, tag);
     };
-    this.#pending.push({ exchange, finish });
+    this.#pending.push({ exchange, finish, request });
     return true;
   }
 
@@ -216,19 +236,59 @@ export class ClusterSimulation implements Client {
   }
 
   #turn(): boolean {
+    if (this.#crashIn > 0 && --this.#crashIn === 0) this.#crash();
     this.store.flush();
     this.stored();
     let hasMoved = this.#later.length > 0;
     for (let turns = this.#later.length; turns > 0; turns--) this.#later.shift()?.();
     for (const line of [...this.#lines]) {
       if (line.isOver) this.#lines.delete(line);
+      else if (this.#isStalled(line)) continue;
       else if (line.pump()) hasMoved = true;
     }
     const ready = this.#pending.filter(({ exchange }) => exchange.closed);
-    if (ready.length === 0) return hasMoved;
+    if (ready.length === 0) return hasMoved || this.#crashIn > 0;
     this.#pending = this.#pending.filter(({ exchange }) => !exchange.closed);
+    for (let left = this.isDisordered ? ready.length : 0; left > 1; left--) {
+      ready.push(...ready.splice(this.#luck.below(left), 1));
+    }
     for (const { finish } of ready) finish();
     return true;
+  }
+
+  #isStalled(line: SimulatedLine): boolean {
+    const untilMs = this.#stalledMs.get(line);
+    if (untilMs === undefined) return false;
+    if (untilMs > this.timers.nowMs()) return true;
+    this.#stalledMs.delete(line);
+    return false;
+  }
+
+  /** Nothing gets through on half of the watches, for each its own time. */
+  stall(msMax: number): void {
+    for (const line of this.#lines) {
+      if (this.#luck.below(2) === 0) continue;
+      const stallMs = this.#luck.below(msMax);
+      this.#stalledMs.set(line, this.timers.nowMs() + stallMs);
+      this.timers.after(stallMs, () => {});
+    }
+  }
+
+  /** History is forgotten: watches that are taken up again are told so, with 410. */
+  forget(): void {
+    this.store.flush();
+    this.stored();
+    this.cut();
+    this.#storage?.compact(this.store.publishedRevision);
+  }
+
+  /** Once nobody asks who takes no for an answer. */
+  #crash(): void {
+    const isAwaited = this.#pending.some(
+      ({ request, exchange }) => request === null && !exchange.closed,
+    );
+    if (isAwaited) this.#crashIn = 1;
+    else this.restart();
   }
 
   /** Time passes, timer by timer, with all that follows from each. */
@@ -242,13 +302,16 @@ export class ClusterSimulation implements Client {
   cut(): void {
     for (const line of [...this.#lines]) line.cut();
     this.#lines.clear();
+    this.#stalledMs.clear();
   }
 
   /** The server ends and starts anew: what was under way is answered by nobody. */
   restart(): void {
+    this.#crashIn = 0;
     this.cut();
     this.#server.drain();
-    for (const { exchange, finish } of this.#pending) {
+    for (const { exchange, finish, request } of this.#pending) {
+      if (!exchange.closed && request !== null) this.lost(request);
       if (!exchange.closed) exchange.cancel();
       finish();
     }

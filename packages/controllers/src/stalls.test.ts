@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Client, ClientRequest, ClientResponse } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
+import { LeadingClient } from './leading-client.ts';
 
 const MERGE = 'application/merge-patch+json';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
@@ -18,7 +20,7 @@ async function put(api: WorkloadApi, path: string, body: JsonObject): Promise<vo
 }
 
 /** Thirty nodes in three zones, each with a pod that tolerates nothing, and all controllers. */
-async function started(): Promise<WorkloadApi> {
+async function started(clientOf = (api: WorkloadApi): Client => api): Promise<WorkloadApi> {
   const api = new WorkloadApi();
   for (const [i, name] of NODES.entries()) {
     const labels = { 'topology.kubernetes.io/zone': `z${i % 3}` };
@@ -36,7 +38,7 @@ async function started(): Promise<WorkloadApi> {
   }
   const names = ['node-lifecycle', 'taint-eviction', 'pod-garbage-collector'];
   startManager(
-    api,
+    clientOf(api),
     names.map((one) => `${one}-controller`),
   );
   await beat(api, 60_000);
@@ -45,16 +47,21 @@ async function started(): Promise<WorkloadApi> {
 }
 
 /** Kubelets renew and report for a while, as often as they do. */
-async function beat(api: WorkloadApi, durationMs: number): Promise<void> {
+async function beat(
+  api: WorkloadApi,
+  durationMs: number,
+  isLiving = (_node: number): boolean => true,
+): Promise<void> {
   for (let ms = 0; ms < durationMs; ms += 10_000) {
-    await renew(api);
+    await renew(api, isLiving);
     await api.advance(10_000);
   }
 }
 
-async function renew(api: WorkloadApi): Promise<void> {
+async function renew(api: WorkloadApi, isLiving = (_node: number): boolean => true): Promise<void> {
   const renewTime = new Date(api.timers.nowMs()).toISOString().replace('Z', '000Z');
-  for (const name of NODES) {
+  for (const [i, name] of NODES.entries()) {
+    if (!isLiving(i)) continue;
     const path = `${LEASES}/${name}`;
     await api.request({ method: 'PATCH', path, contentType: MERGE, body: { spec: { renewTime } } });
   }
@@ -125,14 +132,8 @@ test('a zone that pauses loses one of its ten nodes each ten seconds', async () 
   const gone: number[] = [];
   const isDead = (i: number): boolean => i % 3 === 0;
   for (let ms = 0; ms < PAUSE_MS; ms += 10_000) {
-    for (const [i, name] of NODES.entries()) {
-      if (isDead(i)) continue;
-      const renewTime = new Date(api.timers.nowMs()).toISOString().replace('Z', '000Z');
-      const body = { spec: { renewTime } };
-      await api.request({ method: 'PATCH', path: `${LEASES}/${name}`, contentType: MERGE, body });
-    }
     const before = api.all('/api/v1/pods').length;
-    await api.advance(10_000);
+    await beat(api, 10_000, (i) => !isDead(i));
     gone.push(before - api.all('/api/v1/pods').length);
   }
   assert.equal(gone.join('').replaceAll(/^0+|0+$/g, ''), '1'.repeat(10));
@@ -141,4 +142,93 @@ test('a zone that pauses loses one of its ten nodes each ten seconds', async () 
     left,
     NODES.filter((_, i) => !isDead(i)),
   );
+});
+
+for (const collection of ['/apis/coordination.k8s.io/v1/leases', '/api/v1/nodes', '']) {
+  const what = collection === '' ? 'no watch says anything' : `the watch of ${collection} is mute`;
+  test(`${what} for ten minutes: no node is written, no pod goes`, async () => {
+    const api = await started();
+    api.holdWatches(collection);
+    await beat(api, PAUSE_MS);
+    api.releaseWatches();
+    await beat(api, 180_000);
+    assert.deepEqual(deeds(api), []);
+  });
+}
+
+/** A client whose answers take so long. */
+class SlowClient extends LeadingClient {
+  delayMs = 0;
+
+  override async request(request: ClientRequest): Promise<ClientResponse> {
+    const answer = await super.request(request);
+    if (this.delayMs === 0) return answer;
+    return new Promise((resolve) => this.timers.after(this.delayMs, () => resolve(answer)));
+  }
+}
+
+for (const delayMs of [1_000, 20_000, 120_000]) {
+  const title = `answers take ${delayMs / 1000} s and watches say nothing for ten minutes`;
+  test(`${title}: no node is written, no pod goes`, async () => {
+    const slow: SlowClient[] = [];
+    const api = await started((of) => {
+      const client = new SlowClient(of, () => true);
+      slow.push(client);
+      return client;
+    });
+    for (const client of slow) client.delayMs = delayMs;
+    api.holdWatches();
+    await beat(api, PAUSE_MS);
+    api.releaseWatches();
+    await beat(api, 180_000);
+    assert.deepEqual(deeds(api), []);
+  });
+}
+
+test('the server takes no writes for ten minutes: no pod goes, and all is as before', async () => {
+  const api = await started();
+  api.faultOf = () => 'refused';
+  await api.advance(PAUSE_MS);
+  api.faultOf = () => 'none';
+  await beat(api, 180_000);
+  const gone = deeds(api).filter((line) => line.startsWith('DELETE'));
+  assert.deepEqual(gone, []);
+  for (const name of NODES) {
+    const node = api.objects.get(`/api/v1/nodes /${name}`);
+    const effects = listAt(node, 'spec', 'taints').map((one) => stringAt(one, 'effect'));
+    assert(!effects.includes('NoExecute'), name);
+  }
+});
+
+test('the server pauses while a zone is emptied: it goes on at its pace, and nowhere else', async () => {
+  const api = await started();
+  const isLiving = (i: number): boolean => i % 3 > 0;
+  await beat(api, 90_000, isLiving);
+  const before = api.all('/api/v1/pods').length;
+  assert(before < NODES.length && before > 20, `${before} pods`);
+  for (let i = 0; i < 2; i++) {
+    api.isDown = true;
+    await api.advance(PAUSE_MS);
+    api.isDown = false;
+    await beat(api, 10_000, isLiving);
+    const left = api.all('/api/v1/pods').length;
+    assert(left >= before - 2 * (i + 1), `${left} of ${before} pods`);
+  }
+  await beat(api, PAUSE_MS, isLiving);
+  const left = api.all('/api/v1/pods').map((pod) => stringAt(pod, 'spec', 'nodeName'));
+  assert.deepEqual(
+    left,
+    NODES.filter((_, i) => isLiving(i)),
+  );
+});
+
+test('two zones of three pause: each loses one of its nodes each ten seconds', async () => {
+  const api = await started();
+  const gone: number[] = [];
+  for (let ms = 0; ms < PAUSE_MS; ms += 10_000) {
+    const before = api.all('/api/v1/pods').length;
+    await beat(api, 10_000, (i) => i % 3 === 0);
+    gone.push(before - api.all('/api/v1/pods').length);
+  }
+  assert.equal(gone.join('').replaceAll(/^0+|0+$/g, ''), '2'.repeat(10));
 });

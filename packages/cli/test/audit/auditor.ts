@@ -46,6 +46,8 @@ export class Auditor implements Audit {
   readonly #nodes: NodeLaws = new NodeLaws();
   #lostMs: number[] = [];
   readonly #removed: Map<string, string> = new Map();
+  /** Told later: who asks has nobody to tell it to. */
+  #usurped: string | undefined;
   changes = 0;
 
   constructor(store: Store, clock: AuditClock, isQuiet: boolean, graceMs: number) {
@@ -95,8 +97,16 @@ export class Auditor implements Audit {
     this.#nodes.forget();
   }
 
+  /** A process of controllers is about to change something: it holds the lease that is stored. */
+  changedBy(identity: string, what: string): void {
+    this.record.read((change) => this.#judge(change));
+    const holder = this.record.leader;
+    if (holder !== identity) this.#usurped ??= `${identity} asks for ${what}, and ${holder} leads`;
+  }
+
   /** Judges all that was stored since the last time. */
   look(): void {
+    this.check(this.#usurped === undefined, () => this.#usurped ?? '');
     if (this.#lostMs.length > 0) {
       this.#lostMs = this.#lostMs.filter((lostMs) => lostMs >= this.sinceMs);
     }

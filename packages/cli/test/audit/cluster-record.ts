@@ -234,6 +234,12 @@ export class ClusterRecord {
     return this.#byKey.get(`/registry/minions/${name}`);
   }
 
+  /** Who holds the lease of the controllers. */
+  get leader(): string {
+    const lease = this.#byKey.get('/registry/leases/kube-system/kube-controller-manager');
+    return stringAt(lease?.object, 'spec', 'holderIdentity');
+  }
+
   namespace(name: string): Sight | undefined {
     return this.#byKey.get(`/registry/namespaces/${name}`);
   }
