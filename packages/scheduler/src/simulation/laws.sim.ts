@@ -31,6 +31,8 @@ export class Laws implements Judge, Witness {
   /** Last decisions, by uid. */
   readonly #choices = new Map<string, Choice>();
   readonly #interferences = new Map<string, Interference[]>();
+  /** Who bound pods, by uid. */
+  readonly #binders = new Map<string, string>();
   /** Pods with which something went wrong on the way. */
   readonly #hurt = new Set<string>();
   /** Pods that are to make room. */
@@ -59,8 +61,14 @@ export class Laws implements Judge, Witness {
     this.#choices.set(uid, { by, node, seen: new Map(by.seenRevision) });
   }
 
-  gaveUp({ uid, by }: Decision): void {
-    if (this.#choices.get(uid)?.by === by) this.#choices.delete(uid);
+  gaveUp({ uid, by, key }: Decision): void {
+    const choice = this.#choices.get(uid);
+    const stored = this.#server.get<PodObject>('Pod', key);
+    const isBound = stored?.metadata.uid === uid && nodeOf(stored) === choice?.node;
+    if (isBound && this.#binders.get(uid) === by.name) {
+      this.#world.fault(`${by.name} takes its own binding of ${key} for none`);
+    }
+    if (choice?.by === by) this.#choices.delete(uid);
     this.#hurt.add(uid);
   }
 
@@ -98,8 +106,9 @@ export class Laws implements Judge, Witness {
     }
   }
 
-  binds(pod: PodObject, name: string): void {
+  binds(pod: PodObject, name: string, by: string): void {
     this.bound++;
+    this.#binders.set(pod.metadata.uid ?? '', by);
     const key = keyOf(pod);
     const choice = this.#choices.get(pod.metadata.uid ?? '');
     if (choice === undefined) return this.#world.fault(`${key} is bound, but nobody chose so`);

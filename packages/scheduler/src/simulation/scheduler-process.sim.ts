@@ -1,4 +1,5 @@
 /** The scheduler's own parts around a client and watches that are as bad as the world. */
+import type { Random } from '@megaplane/base/random';
 import { STATUS_NONE, type Client, type SendDone } from '@megaplane/client/client';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
 import { ApiWriter } from '../api-writer.ts';
@@ -15,6 +16,8 @@ import type { World } from './world.sim.ts';
 const SECOND_MS = 1000;
 /** Nobody is tried again without a reason: what is forgotten stays so. */
 const NEVER_MS = 1e12;
+/** Who wakes has done what was due after so long at most. */
+const WAKE_MS = 200;
 /** As the client gives it up after some tries. */
 const BUSY: Answer = { code: 429, text: '{"message":"too many requests"}' };
 const NO_ANSWER: Answer = { code: STATUS_NONE, text: 'connection reset' };
@@ -80,6 +83,7 @@ export class SchedulerProcess {
   readonly #writer: WitnessedWriter;
   readonly #preBinder: PreBinder;
   readonly #unwatch: () => void;
+  readonly #luck: Random;
   #pausedUntilMs = 0;
   #wallOffMs = 0;
   /** The watch is cut off, and what happens meanwhile is not told afterwards. */
@@ -87,6 +91,7 @@ export class SchedulerProcess {
 
   constructor(world: World, server: ApiServer, witness: Witness, name: string, die: () => void) {
     this.name = name;
+    this.#luck = world.random.fork(name);
     this.#world = world;
     this.#server = server;
     this.#witness = witness;
@@ -230,17 +235,16 @@ export class SchedulerProcess {
     const inbox = this.#inboxes.get(kind) ?? [];
     this.#inboxes.set(kind, inbox);
     inbox.push({ key, after, revision });
-    this.#later(arriveMs - world.nowMs, () => this.#take(kind, inbox, revision));
+    this.#later(arriveMs - world.nowMs, () => this.#take(kind, inbox));
   }
 
-  /** Who slept gets what came meanwhile in the order in which it came. */
-  #take(kind: string, inbox: News[], until: number): void {
-    while (inbox.length > 0 && inbox[0]!.revision <= until) {
-      const { key, after, revision } = inbox.shift()!;
-      // A list that was read meanwhile had it.
-      if (revision <= (this.seenRevision.get(kind) ?? 0)) continue;
-      this.seenRevision.set(kind, revision);
-      this.#see(kind, key, after);
+  /** Who slept gets what came meanwhile piece by piece, in the order in which it came. */
+  #take(kind: string, inbox: News[]): void {
+    const news = inbox.shift();
+    // A list that was read meanwhile had it.
+    if (news !== undefined && news.revision > (this.seenRevision.get(kind) ?? 0)) {
+      this.seenRevision.set(kind, news.revision);
+      this.#see(kind, news.key, news.after);
     }
     this.#loop.wake();
   }
@@ -287,7 +291,8 @@ export class SchedulerProcess {
     this.#world.at(delayMs, () => {
       if (this.isStopped) return;
       const sleepMs = this.#pausedUntilMs - this.#world.nowMs;
-      if (sleepMs > 0) this.#later(sleepMs, run);
+      // Who wakes has much to do, and what is due does not come in its order.
+      if (sleepMs > 0) this.#later(sleepMs + this.#luck.below(WAKE_MS), run);
       else run();
     });
   }
