@@ -2,6 +2,7 @@
  * What a write may not change, whatever admission makes of it: upstream's strategies come after the
  * plugins that change objects.
  */
+import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
 /** What a write of the status may change; metadata of some kinds is not among it. */
@@ -19,6 +20,12 @@ export function keepAllButStatus(next: JsonObject, previous: JsonObject): void {
 export function keepField(next: JsonObject, field: string, value: JsonValue | undefined): void {
   if (value === undefined) delete next[field];
   else next[field] = value;
+}
+
+/** What is in no namespace stays so. */
+export function dropNamespace(object: JsonObject): void {
+  const { namespace, ...metadata } = objectAt(object, 'metadata') ?? {};
+  if (namespace !== undefined) object['metadata'] = metadata;
 }
 
 /** Whether admission has put another object in the place of the one with this metadata. */

@@ -15,7 +15,7 @@ import {
 } from '@megaplane/machinery/status';
 import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
 import { PAUSED_BYTES_MIN, type Admitted } from './admission/admission.ts';
-import { isReplaced, keepAllButStatus, keepField } from './kept-parts.ts';
+import { dropNamespace, isReplaced, keepAllButStatus, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor } from './behaviour.ts';
 import { keptForm, markUnpruned } from './custom/custom-objects.ts';
 import { endsObject, withMetadata } from './deletion.ts';
@@ -328,6 +328,7 @@ function admitNext(
     }
     if (isReplaced(next, metadata)) {
       keepParts(context, subresource, next, previous, metadata);
+      if (!served.resource.namespaced) dropNamespace(next);
       markUnpruned(next);
     }
     warnOfOwners(context.call, next, true);

@@ -21,7 +21,7 @@ import {
 } from '@megaplane/machinery/status';
 import type { Admission, Admitted } from './admission/admission.ts';
 import { answerForm } from './answer-form.ts';
-import { isReplaced, keepField } from './kept-parts.ts';
+import { dropNamespace, isReplaced, keepField } from './kept-parts.ts';
 import { behaviourOf, claimFor, type Behaviour, type RuleContext } from './behaviour.ts';
 import type { Call } from './call.ts';
 import { fromStored } from './conversion.ts';
@@ -285,6 +285,7 @@ function prepareNew(
     const startsStatus = served.hasStatus && behaviour.keepsStatusAtCreate !== true;
     const isPatched = isReplaced(object, metadata);
     if (startsStatus && isPatched) keepField(object, 'status', status);
+    if (isPatched && !served.resource.namespaced) dropNamespace(object);
     // a patch that makes an object is an apply
     if (isPatched || call.exchange.method === 'PATCH') markUnpruned(object);
     warnOfOwners(call, object, true);

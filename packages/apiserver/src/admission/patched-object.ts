@@ -3,9 +3,9 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
-import { withFitMetadata } from '../custom/custom-objects.ts';
+import { KIND_STRUCT, withFitMetadata, wordOf } from '../custom/custom-objects.ts';
 import { unfit } from '../review-decoding.ts';
-import { refitted } from '../schema-gate.ts';
+import { refittedApplied } from '../schema-gate.ts';
 import type { Served } from '../served.ts';
 
 type Decoded = { readonly object: JsonObject } | { readonly status: Status };
@@ -16,7 +16,11 @@ type Decoded = { readonly object: JsonObject } | { readonly status: Status };
  */
 export function patchedObject(target: Served, patched: JsonValue, shown: JsonObject): Decoded {
   const fallback = { apiVersion: stringAt(shown, 'apiVersion'), kind: stringAt(shown, 'kind') };
-  if (!isObject(patched)) return wrong('the patched object is no object');
+  if (!isObject(patched)) {
+    if (patched === null) return wrong(`Object 'Kind' is missing in 'null'`);
+    const why = `json: cannot unmarshal ${wordOf(patched)} into Go value of type ${KIND_STRUCT}`;
+    return wrong(`couldn't get version/kind; json parse error: ${why}`);
+  }
   const isOwn = fallback.kind === target.resource.kind;
   const custom = isOwn ? target.custom : null;
   const kind = stringAt(patched, 'kind');
@@ -35,11 +39,9 @@ export function patchedObject(target: Served, patched: JsonValue, shown: JsonObj
       `no kind "${stringAt(named, 'kind')}" is registered for version "${apiVersion}" ${scheme}`,
     );
   }
-  const fitted = refitted(
-    { custom, resource: { apiVersion, kind: stringAt(named, 'kind') } },
-    named,
-    false,
-  );
+  // of custom resources nothing is dropped until they are stored
+  const formed = { custom, resource: { apiVersion, kind: stringAt(named, 'kind') } };
+  const fitted = refittedApplied(formed, named);
   if (fitted !== null && !fitted.ok) return wrong(fitted.message);
   if (!isSame) return { status: unclassified(conversion(named, fallback)) };
   return { object: fitted === null ? named : fitted.object };

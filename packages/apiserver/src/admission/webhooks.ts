@@ -6,6 +6,7 @@
  */
 import { parsePatch } from '@megaplane/machinery/patch';
 import { applyJsonPatch } from '@megaplane/machinery/patch-json';
+import { equals } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
 import type { AdmissionPlugin, Admitted, Later, Request, Verdict } from './admission.ts';
@@ -241,7 +242,7 @@ function patchedOf(
   if ('status' in result) return refused(result.status);
   const estranged = estrangement(target, result.object);
   if (estranged !== '') return refused(unclassified(estranged));
-  return JSON.stringify(result.object) === JSON.stringify(shown) ? false : result;
+  return equals(result.object, shown) ? false : result;
 }
 
 type Failure = Exclude<Called, { readonly kind: 'answered' }>;

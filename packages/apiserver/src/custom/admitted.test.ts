@@ -170,3 +170,56 @@ test('a quota counts custom resources by their name', () => {
   assert.equal(refused.status, 403, refused.text);
   assert.match(refused.text, /exceeded quota: few, requested: count\/widgets.example.com=1/);
 });
+
+/** What a widget of the cluster becomes whose webhook answers with the operations. */
+async function patchedBy(rules: readonly object[], operations: readonly object[]) {
+  let calls = 0;
+  const webhooks: WebhookCaller = {
+    call: (_target, body, _timeoutMs, then) => {
+      calls++;
+      const { request } = JSON.parse(body.toString()) as { request: { uid: string } };
+      const patch = Buffer.from(JSON.stringify(operations)).toString('base64');
+      const response = { uid: request.uid, allowed: true, patchType: 'JSONPatch', patch };
+      const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response };
+      const answer = Buffer.from(JSON.stringify(review));
+      setImmediate(() =>
+        then({ ok: true, status: 200, contentType: 'application/json', body: answer }),
+      );
+    },
+  };
+  const rig = startRig({ webhooks });
+  const spec = { type: 'object', properties: { size: { type: 'integer' } } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  const version = versionOf('v1', { schema });
+  define(rig, definitionOf('widgets', [version], { scope: 'Cluster' }));
+  const hook = (name: string): object => ({
+    name: `${name}.example.com`,
+    clientConfig: { url: 'https://hook/change' },
+    rules,
+    sideEffects: 'None',
+    reinvocationPolicy: 'IfNeeded',
+    admissionReviewVersions: ['v1'],
+  });
+  create(rig, `${ADMISSION}/mutatingwebhookconfigurations`, {
+    metadata: { name: 'hooks' },
+    webhooks: [hook('one.hook'), hook('two.hook')],
+  });
+  const answer = rig.ask('POST', '/apis/example.com/v1/widgets', widget('a', 1));
+  for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return { answer, calls };
+}
+
+test('what webhooks add is judged as it is, and stored as its schema has it', async () => {
+  const labels = { op: 'add', path: '/metadata/labels', value: { b: 'c', a: 'b' } };
+  const same = await patchedBy(RULES, [labels]);
+  assert.equal(same.calls, 2, 'who changes nothing brings no second round');
+  const extra = { op: 'add', path: '/spec/extra', value: 1 };
+  const elsewhere = { op: 'add', path: '/metadata/namespace', value: 'n' };
+  const kept = await patchedBy(RULES, [extra, elsewhere]);
+  made(kept.answer);
+  assert.doesNotMatch(kept.answer.text, /extra|"namespace"/);
+  const nothing = await patchedBy(RULES, [{ op: 'add', path: '/spec/size', value: null }]);
+  assert.match(nothing.answer.text, /spec.size in body must be of type integer: \\"null\\"/);
+  const list = await patchedBy(RULES, [{ op: 'replace', path: '', value: [] }]);
+  assert.match(list.answer.text, /cannot unmarshal array into Go value of type struct/);
+});
