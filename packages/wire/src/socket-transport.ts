@@ -109,6 +109,8 @@ export class SocketTransport implements Transport {
    * TLS encrypts a single buffer before `socket.write` returns and keeps nothing of it (a test
    * watches over that), so the same block serves again while it is in the cache. Several buffers
    * it would first copy into new memory; so what comes meanwhile waits here, and leaves as one.
+   * Before TCP is connected it encrypts nothing, and keeps what it is given: that is copied, or
+   * what others write into the block meanwhile, answers to other clients, would leave here.
    */
   #writeSecure(
     waiting: WaitingWrites,
@@ -122,7 +124,8 @@ export class SocketTransport implements Transport {
       this.#count(this.pending());
       return isCopied;
     }
-    this.#send(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
+    const piece = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
+    this.#send(this.socket.connecting ? Buffer.from(piece) : piece);
     this.#count(this.pending());
     return true;
   }

@@ -21,8 +21,10 @@ function scribble(bytes: Buffer): void {
   bytes.fill(0xff);
 }
 
-/** A secure connection, and the transport at its accepting end. */
-async function connected() {
+const HOST = { rounds: null, choose: () => null, forget: () => undefined };
+
+/** The two ends of a secure connection; the client's is not connected yet. */
+async function connecting() {
   const psk = Buffer.from('0123456789abcdef');
   const server = createServer({ ...PRE_SHARED, pskCallback: () => psk });
   server.listen(0, '127.0.0.1');
@@ -35,9 +37,14 @@ async function connected() {
     pskCallback: () => ({ psk, identity: 'test' }),
     checkServerIdentity: () => undefined,
   });
+  return { accepted, client, server };
+}
+
+/** A secure connection, and the transport at its accepting end. */
+async function connected() {
+  const { accepted, client, server } = await connecting();
   const [socket] = await accepted;
-  const host = { rounds: null, choose: () => null, forget: () => undefined };
-  return { transport: new SocketTransport(socket, false, host), client, server };
+  return { transport: new SocketTransport(socket, false, HOST), client, server };
 }
 
 test('what waits leaves whole and in order, and its memory is free when it is said to be', () => {
@@ -97,6 +104,27 @@ test('a block that TLS was given may change as soon as the write has returned', 
   await once(client, 'close');
   assert.equal(received, sent);
   server.close();
+});
+
+test('a block may change after the write also while the connection is being made', async () => {
+  for (const isReached of [false, true]) {
+    const { accepted, client, server } = await connecting();
+    const transport = new SocketTransport(client, false, HOST);
+    if (isReached) await once(client, 'connect');
+    let sent = 0;
+    for (const size of [100, 9000, 7]) {
+      const block = numbered(sent, size);
+      if (transport.write(block, 0, size, () => scribble(block))) scribble(block);
+      sent += size;
+    }
+    const [socket] = await accepted;
+    const chunks: Buffer[] = [];
+    socket.on('data', (bytes: Buffer) => chunks.push(bytes));
+    transport.end();
+    await once(socket, 'end');
+    assert.deepEqual(Buffer.concat(chunks), numbered(0, sent));
+    server.close();
+  }
 });
 
 test('what waits leaves in few large writes', () => {
