@@ -117,6 +117,8 @@ export class FakeApi implements Client {
 
   /** Events come this way; their texts are kept. */
   readonly events: string[] = [];
+  /** Of the same events. */
+  readonly eventTypes: string[] = [];
 
   send(
     _method: Method,
@@ -127,6 +129,7 @@ export class FakeApi implements Client {
     tag = 0,
   ): boolean {
     const event = JSON.parse(String(body)) as JsonObject;
+    this.eventTypes.push(stringAt(event, 'type'));
     this.events.push(`${stringAt(event, 'reason')}: ${stringAt(event, 'message')}`);
     setImmediate(() => done(201, Buffer.from('{}'), 0, 2, tag));
     return true;

@@ -66,19 +66,20 @@ export class ExpanderPart {
     if (!isOurs || stringAt(user, 'namespace') !== namespace) return 'retry';
     const migrated = migratedPluginOf(volume.object);
     if (migrated === undefined) {
-      this.#tell(claim, 'waiting for an external controller to expand this PVC');
+      // A warning, as 1.31 has it where no plug-in of its own knows the volume.
+      this.#tell(claim, 'Warning', 'waiting for an external controller to expand this PVC');
       return 'done';
     }
     const waits = 'waiting for external resizer to expand the pvc';
-    this.#tell(claim, `CSI migration enabled for ${migrated.plugin}; ${waits}`);
+    this.#tell(claim, 'Normal', `CSI migration enabled for ${migrated.plugin}; ${waits}`);
     return this.#setResizer(claim, migrated.driver);
   }
 
-  #tell(claim: JsonObject, message: string): void {
+  #tell(claim: JsonObject, type: 'Normal' | 'Warning', message: string): void {
     const namespace = stringAt(claim, 'metadata', 'namespace');
     const name = stringAt(claim, 'metadata', 'name');
     const uid = stringAt(claim, 'metadata', 'uid');
-    this.#announce('PersistentVolumeClaim', namespace, name, 'Normal', REASON, message, uid);
+    this.#announce('PersistentVolumeClaim', namespace, name, type, REASON, message, uid);
   }
 
   async #setResizer(claim: JsonObject, driver: string): Promise<WorkResult> {

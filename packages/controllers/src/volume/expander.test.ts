@@ -47,6 +47,7 @@ test('a claim that asks for more is told that somebody outside has to do it', as
   await ask(api, '2Gi');
   const text = 'ExternalExpanding: waiting for an external controller to expand this PVC';
   assert.deepEqual(api.events, [text]);
+  assert.deepEqual(api.eventTypes, ['Warning']);
   assert.equal(resizerOf(api), '');
   await ask(api, '2048Mi');
   assert.equal(api.events.length, 1, 'the same amount in other words is no news');
