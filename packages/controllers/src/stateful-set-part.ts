@@ -45,7 +45,7 @@ const POD_NAME = pathOf(POD_NAME_LABEL);
 /** How soon it is looked again whether the informer shows what was written. */
 const EXPECTATION_LOOK_MS = 20;
 /** Of a pod whose ordinal the set wants. */
-const WANTED = { isScaledAway: false };
+const WANTED = { isScaledAway: false } as const;
 
 export interface StatefulSetPartOptions extends PartOptions {
   readonly random: Random;
@@ -241,7 +241,8 @@ export class StatefulSetPart {
     const answer = await this.#client.request({ method: 'POST', path, body });
     if (answer.ok) this.#expectations.expectRevision(key, revisionOf(answer.object), nowMs);
     if (answer.ok) {
-      const kept = await this.#claimWriter.keep(view.set, owner, { name, ordinal, ...WANTED });
+      const pod = { name, ordinal, isPending: true, ...WANTED };
+      const kept = await this.#claimWriter.keep(view.set, owner, pod);
       if (kept === 'failed') return false;
     }
     // somebody else's pod has the name: as upstream, nobody is told of each try
@@ -287,7 +288,8 @@ export class StatefulSetPart {
     }
     if (wanted.length < numberAt(set, 'spec', 'replicas') && !isParallel(set)) return true;
     for (const pod of condemned) {
-      const kept = await this.#claimWriter.keep(set, owner, { ...pod, isScaledAway: true });
+      const going = { ...pod, isPending: false, isScaledAway: true };
+      const kept = await this.#claimWriter.keep(set, owner, going);
       if (kept === 'failed') return false;
     }
     return true;

@@ -12,6 +12,8 @@ export interface ClaimedPod {
   readonly name: string;
   readonly ordinal: number;
   readonly isScaledAway: boolean;
+  /** It has just been made or waits: only then people are told again of what is left as it is. */
+  readonly isPending: boolean;
 }
 
 type Tell = (owner: PodOwner, type: 'Normal' | 'Warning', reason: string, message: string) => void;
@@ -91,13 +93,14 @@ export class ClaimWriter {
       if (claim === undefined) continue;
       const before = listAt(claim, 'metadata', 'ownerReferences');
       const guess = judgeClaim(before, set, owner, { ...pod, uid: '' });
-      if (guess.owners === undefined) continue;
+      if (guess.owners === undefined && !(guess.hasConflict && pod.isPending)) continue;
       // Only now the pod's own uid matters: to name it, or to tell it from an earlier one.
-      const needsUid = namesPod(before, pod.name) || namesPod(guess.owners, pod.name);
+      const needsUid = namesPod(before, pod.name) || namesPod(guess.owners ?? [], pod.name);
       const uid = needsUid ? await this.#uidOfPod(owner, pod.name) : '';
       if (uid === undefined) continue;
       const { owners, hasConflict } = judgeClaim(before, set, owner, { ...pod, uid });
-      if (hasConflict) this.#tellConflict(owner, name);
+      const isTold = hasConflict && (owners !== undefined || pod.isPending);
+      if (isTold) this.#tellConflict(owner, name);
       if (owners === undefined) continue;
       const path = `/api/v1/namespaces/${owner.namespace}/persistentvolumeclaims/${name}`;
       const metadata = { ...objectAt(claim, 'metadata'), ownerReferences: [...owners] };

@@ -54,3 +54,34 @@ test('nobody is told of a name that is taken, nor of a pod that is made anew', a
   assert.ok(tries < 40, `${tries} tries`);
   manager.stop();
 });
+
+test('a claim that somebody else controls is left alone, and that is told', async () => {
+  const api = new WorkloadApi();
+  const manager = startManager(api, ['statefulset-controller']);
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'own', uid: 'o', controller: true };
+  const metadata = { name: 'data-web-0', ownerReferences: [owner] };
+  const claims = `${CORE}/persistentvolumeclaims`;
+  assert((await api.request({ method: 'POST', path: claims, body: { metadata } })).ok);
+  await api.advance(1_000);
+  const set = stateful('web');
+  const both = { whenDeleted: 'Delete', whenScaled: 'Delete' };
+  set['spec'] = {
+    ...(set['spec'] as JsonObject),
+    volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: {} }],
+    persistentVolumeClaimRetentionPolicy: both,
+  };
+  const sets = '/apis/apps/v1/namespaces/default/statefulsets';
+  assert((await api.request({ method: 'POST', path: sets, body: set })).ok);
+  await api.advance(1_000);
+  const told = (): number =>
+    api.events.filter((text) => text.includes('data-web-0 has a conflicting OwnerReference'))
+      .length;
+  const atFirst = told();
+  assert(atFirst > 0);
+  await api.bringUp();
+  await api.advance(1_000);
+  const [claim] = api.all('/api/v1/persistentvolumeclaims');
+  assert.deepEqual((claim?.['metadata'] as JsonObject | undefined)?.['ownerReferences'], [owner]);
+  assert.equal(told(), atFirst, 'of pods that are well it is told no more');
+  manager.stop();
+});
