@@ -233,6 +233,35 @@ test('after 410 the collection is read anew: only what changed is told', () => {
   }
 });
 
+test('a server that was put back to an earlier state is read anew when it tells something', () => {
+  for (const isBookmark of [true, false]) {
+    const server = new FakeServer();
+    for (const name of ['same', 'changed', 'later']) server.put('a', name, '1');
+    const backup = new Map(server.objects);
+    const { version } = server;
+    const seen = follow(server);
+    seen.informer.start();
+    settle(server);
+    for (const name of ['changed', 'new', 'newer']) server.put('a', name, '2');
+    server.delete('a', 'later');
+    settle(server);
+    server.cut('down');
+    server.objects.clear();
+    for (const [key, object] of backup) server.objects.set(key, object);
+    server.version = version;
+    server.compact();
+    settle(server);
+    assert.notDeepEqual(stateOf(seen), truthOf(server), 'the watch waits for what is to come');
+    if (isBookmark) server.bookmarkAll();
+    else server.put('a', 'changed', '3');
+    settle(server);
+    assert.deepEqual(stateOf(seen), truthOf(server));
+    server.put('a', 'same', '3');
+    settle(server);
+    assert.deepEqual(stateOf(seen), truthOf(server));
+  }
+});
+
 test('a server without such watches is listed page by page, then watched', () => {
   const server = new FakeServer();
   server.hasWatchList = false;

@@ -70,6 +70,8 @@ type ReflectorState =
 /** One stream of events and what is known of it. */
 class Watch implements StreamSink {
   readonly startMs: number;
+  /** What it tells came after this revision; 0 for one that begins with the collection. */
+  readonly fromRevision: number;
   events = 0;
   status = 0;
   retryAfterSeconds = 0;
@@ -81,6 +83,7 @@ class Watch implements StreamSink {
 
   constructor(owner: Reflector, nowMs: number) {
     this.#owner = owner;
+    this.fromRevision = owner.revision;
     this.startMs = nowMs;
     this.lastDataMs = nowMs;
   }
@@ -398,6 +401,12 @@ export class Reflector {
       return this.#giveUp(watch, `the server sent what is no watch event: ${shown}`);
     }
     const { resourceVersion } = rows.object;
+    // Its store was put back to an earlier state, and takes our revision for one that is to come.
+    if (resourceVersion < watch.fromRevision) {
+      watch.close();
+      rows.doubt();
+      return this.#expired();
+    }
     const isInitial = this.#state.kind === 'initial';
     // First, so that a handler that acts at once knows what it has seen.
     if (!isInitial && type !== EVENT_BOOKMARK) {
@@ -501,6 +510,7 @@ export class Reflector {
       (cause) => cause.reason === 'ResourceVersionTooLarge',
     );
     // A server that was put back to an earlier state has not our revision any more, or not yet.
+    if (isTooLarge === true) this.#rows.doubt();
     if (watch.status === 410 || isTooLarge === true) return this.#expired();
     if (isInitial && NOT_UNDERSTOOD.has(watch.status)) {
       this.#hasWatchList = false;

@@ -55,6 +55,11 @@ export class Rows {
     return this.has(id) ? this.#versions.get(id) : 0;
   }
 
+  /** The server was put back to an earlier state: a version may stand for something else now. */
+  doubt(): void {
+    for (let id = 0; id < this.#keys.idEnd; id++) if (this.#keys.has(id)) this.#versions.set(id, 0);
+  }
+
   /** A list begins: objects that it does not bring will be gone at its end. */
   beginRound(): void {
     this.#round++;
