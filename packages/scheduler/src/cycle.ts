@@ -5,11 +5,12 @@
 import { NO_METER, STATUS_OF, type CycleMeter, type StepStatus } from './cycle-meter.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
-import type { Filter, Rejection, Scorer } from './plugin.ts';
+import type { Filter, Plugin, PreScoreOutcome, Rejection, Scorer } from './plugin.ts';
 import { unresolvable } from './plugin.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from './reservation.ts';
 import type { Snapshot } from './snapshot.ts';
+import { unpreparedFilter, unpreparedScoreError } from './unprepared.ts';
 
 /** Pods that wait for a node to be freed. */
 export interface Nominations {
@@ -133,9 +134,14 @@ export class Cycle {
     let first: Verdict | null = null;
     const { prepares } = this.profile;
     for (const plugin of this.profile.preFilter) {
+      if (!prepares.has(plugin.name)) {
+        const filter = unpreparedFilter(plugin, this.pod, this.snapshot);
+        if (filter !== null) filters.set(plugin.name, filter);
+        continue;
+      }
       const since = this.#meter.now();
       const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
-      if (prepares.has(plugin.name)) this.#ran(plugin.name, 'PreFilter', outcome, since);
+      this.#ran(plugin.name, 'PreFilter', outcome, since);
       if (outcome.kind === 'skip') continue;
       if (outcome.kind === 'rejected') {
         const verdict = {
@@ -243,30 +249,36 @@ export class Cycle {
     return null;
   }
 
+  #preScore(plugin: Plugin, feasible: readonly NodeInfo[]): PreScoreOutcome {
+    const { pod, snapshot, profile } = this;
+    const isPrepared = profile.preparesScore.has(plugin.name);
+    if (!isPrepared && plugin.scoreAnyway !== undefined) return plugin.scoreAnyway(pod, snapshot);
+    const filter = this.filterOf(plugin.name);
+    return plugin.preScore?.(pod, snapshot, feasible, filter) ?? { kind: 'skip' };
+  }
+
   /** Weighted scores of the feasible nodes, or the rejection of a plugin that cannot score. */
   score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
     const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
     const { schedulerName, preparesScore } = this.profile;
     const preScoreSince = this.#meter.now();
     for (const plugin of this.profile.preScore) {
+      const { name } = plugin;
+      const error = preparesScore.has(name) ? '' : unpreparedScoreError(name);
+      if (error !== '') return { code: 'error', reasons: [error], plugin: name };
       const since = this.#meter.now();
-      const outcome = plugin.preScore?.(
-        this.pod,
-        this.snapshot,
-        feasible,
-        this.filterOf(plugin.name),
-      ) ?? { kind: 'skip' };
-      if (preparesScore.has(plugin.name)) this.#ran(plugin.name, 'PreScore', outcome, since);
+      const outcome = this.#preScore(plugin, feasible);
+      if (preparesScore.has(name)) this.#ran(name, 'PreScore', outcome, since);
       if (outcome.kind === 'rejected') {
         this.#meter.pointEnded('PreScore', 'Error', schedulerName, preScoreSince);
         const reasons = outcome.rejection.reasons.map(
-          (reason) => `running PreScore plugin "${plugin.name}": ${reason}`,
+          (reason) => `running PreScore plugin "${name}": ${reason}`,
         );
-        return { code: 'error', reasons, plugin: plugin.name };
+        return { code: 'error', reasons, plugin: name };
       }
-      const weight = this.profile.weights.get(plugin.name);
+      const weight = this.profile.weights.get(name);
       if (outcome.kind === 'skip' || weight === undefined) continue;
-      scorers.push({ name: plugin.name, weight, scorer: outcome.scorer });
+      scorers.push({ name, weight, scorer: outcome.scorer });
     }
     this.#meter.pointEnded('PreScore', 'Success', schedulerName, preScoreSince);
     // Without any plugin that scores, every feasible node gets 1.

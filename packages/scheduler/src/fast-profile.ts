@@ -1,6 +1,7 @@
 /** What of a profile the ranked index can decide by; null where full evaluation must. */
 import type { Compatibility, Profile, ProfileConfiguration } from './profile.ts';
 import { PLUGIN_NAMES } from './registry.ts';
+import { isPrepared } from './unprepared.ts';
 
 export interface FastProfile {
   readonly fitWeight: number;
@@ -66,7 +67,7 @@ export function fastProfileOf(
   if (compiled.join() !== FILTERS.join()) return null;
   const isKnown = (name: string): boolean =>
     FILTERS.includes(name) || IDLE_FILTERS.has(name) || IDLE_VOLUME_FILTERS.has(name);
-  if (!active.every(isKnown)) return null;
+  if (!active.every(isKnown) || !isPrepared(profile)) return null;
   const scorers = [...profile.weights.keys()];
   if (!scorers.every((name) => SCORERS.has(name) || own.has(name))) return null;
   if (profile.weights.size === 0) return null;

@@ -104,6 +104,8 @@ export interface Plugin {
     feasible: readonly NodeInfo[],
     filter: Filter | null,
   ): PreScoreOutcome;
+  /** Instead of `preScore` where the profile has the plugin score but not prepare it. */
+  scoreAnyway?(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome;
 }
 
 /** Runs on every node of a filter without preparation. */

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { attachableOfSources, driverOfProvisioner, migrationOf } from './volume-migration.ts';
+import {
+  attachableOfSources,
+  driverOfProvisioner,
+  migrationOf,
+  saidMigration,
+} from './volume-migration.ts';
 
 const ALL = migrationOf({ metadata: { name: 'n' } }, true);
 const PLUGINS = 'storage.alpha.kubernetes.io/migrated-plugins';
@@ -42,18 +47,23 @@ test('an Azure disk that is not managed is left to no driver', () => {
   assert.equal(disk('Shared'), 'kind(Shared) is not supported in csi migration');
 });
 
-test('storage counts for its driver where the node says so, or always from 1.36 on', () => {
+test('storage counts for its driver on every node with one; Portworx before 1.36 if it says so', () => {
   const sources = { cinder: { volumeID: 'v' } };
-  const annotations = { [PLUGINS]: 'kubernetes.io/cinder,kubernetes.io/gce-pd' };
+  const annotations = { [PLUGINS]: 'kubernetes.io/gce-pd,kubernetes.io/portworx-volume' };
   const told = migrationOf({ metadata: { name: 'n', annotations } }, false);
   const silent = migrationOf({ metadata: { name: 'n' } }, false);
   const found = { driver: 'cinder.csi.openstack.org', handle: 'v' };
-  assert.deepEqual(attachableOfSources(sources, {}, told), found);
-  assert.deepEqual(attachableOfSources(sources, {}, ALL), found);
-  assert.equal(attachableOfSources(sources, {}, silent), null);
+  for (const one of [told, silent, ALL]) {
+    assert.deepEqual(attachableOfSources(sources, {}, one), found);
+  }
   assert.equal(attachableOfSources(sources, {}, migrationOf(undefined, true)), null);
-  assert.equal(driverOfProvisioner('kubernetes.io/aws-ebs', told), '');
-  assert.equal(driverOfProvisioner('kubernetes.io/gce-pd', told), 'pd.csi.storage.gke.io');
+  const portworx = [told, silent, ALL].map((one) =>
+    driverOfProvisioner('kubernetes.io/portworx-volume', one),
+  );
+  assert.deepEqual(portworx, ['pxd.portworx.com', '', 'pxd.portworx.com']);
+  const said = saidMigration({ metadata: { name: 'n', annotations } });
+  assert.equal(driverOfProvisioner('kubernetes.io/aws-ebs', said), '');
+  assert.equal(driverOfProvisioner('kubernetes.io/gce-pd', said), 'pd.csi.storage.gke.io');
   assert.equal(driverOfProvisioner('kubernetes.io/azure-file', ALL), '');
   assert.equal(driverOfProvisioner('csi.example.com', silent), 'csi.example.com');
 });

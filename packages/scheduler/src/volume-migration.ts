@@ -21,13 +21,14 @@ export interface Attachable {
   readonly handle: string;
 }
 
+const PORTWORX = 'kubernetes.io/portworx-volume';
 /** Drivers by the plugins that they took over; azure-file and vSphere never count. */
 const DRIVERS: Readonly<Record<string, string>> = {
   'kubernetes.io/aws-ebs': 'ebs.csi.aws.com',
   'kubernetes.io/gce-pd': 'pd.csi.storage.gke.io',
   'kubernetes.io/azure-disk': 'disk.csi.azure.com',
   'kubernetes.io/cinder': 'cinder.csi.openstack.org',
-  'kubernetes.io/portworx-volume': 'pxd.portworx.com',
+  [PORTWORX]: 'pxd.portworx.com',
 };
 const NEVER_COUNTED = new Set(['kubernetes.io/azure-file', 'kubernetes.io/vsphere-volume']);
 /** The old label outranks the new one. */
@@ -37,15 +38,22 @@ const MIGRATED_ANNOTATION = 'storage.alpha.kubernetes.io/migrated-plugins';
 /** Whether a node's kubelet leaves a plugin to its driver. */
 export type Migration = (plugin: string) => boolean;
 
+/** What the CSINode object of a node says that its kubelet leaves to drivers. */
+export function saidMigration(csiNode: KubeObject | undefined): Migration {
+  const said = csiNode?.metadata.annotations?.[MIGRATED_ANNOTATION] ?? '';
+  const plugins = new Set(said === '' ? [] : said.split(','));
+  return (plugin) => DRIVERS[plugin] !== undefined && plugins.has(plugin);
+}
+
 /**
- * `isAssumed`: every node with a CSINode object does (1.36); before, the object said which plugins.
+ * What is counted: every node with a CSINode object leaves all to drivers. Before 1.36 the object
+ * had to say so of Portworx; `isAssumed` is about that.
  */
 export function migrationOf(csiNode: KubeObject | undefined, isAssumed: boolean): Migration {
   if (csiNode === undefined) return () => false;
-  if (isAssumed) return (plugin) => DRIVERS[plugin] !== undefined;
-  const said = csiNode.metadata.annotations?.[MIGRATED_ANNOTATION] ?? '';
-  const plugins = new Set(said === '' ? [] : said.split(','));
-  return (plugin) => DRIVERS[plugin] !== undefined && plugins.has(plugin);
+  const isSaid = saidMigration(csiNode);
+  return (plugin) =>
+    DRIVERS[plugin] !== undefined && (isAssumed || plugin !== PORTWORX || isSaid(plugin));
 }
 
 /** The same for nodes of the same migration. */

@@ -5,7 +5,7 @@
  */
 import type { KubeObject, NodeSelectorObject, NodeSelectorTerm } from './objects.ts';
 import { isReachable, type VolumeObject } from './volumes.ts';
-import { attachableOfSources, builtInPlugin, migrationOf } from './volume-migration.ts';
+import { attachableOfSources, builtInPlugin, saidMigration } from './volume-migration.ts';
 
 const KEYS: Readonly<Record<string, string>> = {
   'kubernetes.io/aws-ebs': 'topology.ebs.csi.aws.com/zone',
@@ -40,7 +40,7 @@ export function translationError({ spec, metadata }: VolumeObject): string {
 /** Whether a node leaves the volume to a driver that cannot understand it: the text says why. */
 export function translationErrorOn(volume: VolumeObject, csiNode: KubeObject | undefined): string {
   const plugin = builtInPlugin(volume.spec ?? {});
-  const isMigrated = plugin !== null && migrationOf(csiNode, false)(plugin);
+  const isMigrated = plugin !== null && saidMigration(csiNode)(plugin);
   return isMigrated ? translationError(volume) : '';
 }
 
@@ -53,7 +53,7 @@ export function isReachableOn(
   const other = translatedVolume(volume);
   if (other === volume) return isReachable(volume, node);
   const plugin = builtInPlugin(volume.spec ?? {});
-  const isMigrated = plugin !== null && migrationOf(csiNode, false)(plugin);
+  const isMigrated = plugin !== null && saidMigration(csiNode)(plugin);
   return isReachable(isMigrated ? other : volume, node);
 }
 

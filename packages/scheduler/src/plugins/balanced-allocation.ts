@@ -51,9 +51,14 @@ export class BalancedAllocation implements Plugin {
     this.#isChangeScored = isChangeScored;
   }
 
-  preScore({ requests }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
+  preScore(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome {
+    const isIdle = this.#names.every((name) => amountIn(pod.requests, name) === 0);
+    return isIdle ? SKIP : this.scoreAnyway(pod, snapshot);
+  }
+
+  /** Pods that ask for nothing are left out in the preparation only. */
+  scoreAnyway({ requests }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
     const wanted = this.#names.map((name) => amountIn(requests, name));
-    if (wanted.every((amount) => amount === 0)) return SKIP;
     const counts = deviceCounts(
       this.#names.filter((_, index) => wanted[index] !== 0),
       snapshot,
