@@ -174,19 +174,23 @@ export class Evaluator {
       this.#extenders.some(({ filters, prioritizes }) => filters || prioritizes);
     const wanted = hasChoice ? feasibleWanted(nodes.length, percentage) : 1;
     const feasible: NodeInfo[] = [];
+    let error: Verdict | null = null;
     let processed = 0;
-    for (let step = 0; step < nodes.length; step++) {
-      const node = nodes[(this.#start + step) % nodes.length];
+    for (; processed < nodes.length; processed++) {
+      const node = nodes[(this.#start + processed) % nodes.length];
       if (node === undefined) break;
       const verdict = cycle.filterNode(node);
       if (verdict === null && feasible.length === wanted) break;
-      processed++;
       if (verdict === null) feasible.push(node);
-      else if (verdict.code === 'error') return verdict;
-      else verdicts.set(node.name, verdict);
+      else if (verdict.code !== 'error') verdicts.set(node.name, verdict);
+      else {
+        error = verdict;
+        break;
+      }
     }
+    // The next try begins with the node that ended this one.
     this.#start = (this.#start + processed) % snapshot.nodes.length;
-    return feasible;
+    return error ?? feasible;
   }
 }
 

@@ -51,3 +51,26 @@ test('no index decides for a profile whose plugins are not prepared', () => {
   assert.ok(!fast({ preScore: { disabled: [{ name: 'TaintToleration' }] } }));
   assert.ok(!fast({ preFilter: { disabled: [{ name: 'NodeAffinity' }] } }));
 });
+
+test('after an error the next try begins with the node that ended the one before', () => {
+  const name = 'PodTopologySpread';
+  const off = { multiPoint: { disabled: [{ name }] }, filter: { enabled: [{ name }] } };
+  const node = (index: number): object => ({
+    kind: 'Node',
+    metadata: { name: `n${index}` },
+    spec: { unschedulable: index === 1 },
+    status: { allocatable: { cpu: '2', memory: '8Gi', pods: '10' } },
+  });
+  const pod = (spec: object): object => ({
+    pod: { metadata: { name: 'p' }, spec: { containers: [{ name: 'c' }], ...spec } },
+  });
+  const tolerations = [{ operator: 'Exists' }];
+  const scenario = {
+    config: { profiles: [{ plugins: off }, { schedulerName: 'second' }] },
+    objects: [node(1), node(2), node(3)],
+    steps: [pod({}), pod({ schedulerName: 'second', tolerations })],
+  };
+  const { steps } = explainScenario(scenario as Parameters<typeof explainScenario>[0]);
+  assert.equal(steps[0]?.failed?.reason, 'SchedulerError');
+  assert.deepEqual(steps[1]?.feasible, ['n2', 'n3', 'n1']);
+});
