@@ -47,7 +47,7 @@ test('an Azure disk that is not managed is left to no driver', () => {
   assert.equal(disk('Shared'), 'kind(Shared) is not supported in csi migration');
 });
 
-test('storage counts for its driver on every node with one; Portworx before 1.36 if it says so', () => {
+test('storage counts for its driver on every node; Portworx before 1.36 if that says so', () => {
   const sources = { cinder: { volumeID: 'v' } };
   const annotations = { [PLUGINS]: 'kubernetes.io/gce-pd,kubernetes.io/portworx-volume' };
   const told = migrationOf({ metadata: { name: 'n', annotations } }, false);
