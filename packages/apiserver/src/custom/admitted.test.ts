@@ -223,3 +223,27 @@ test('what webhooks add is judged as it is, and stored as its schema has it', as
   const list = await patchedBy(RULES, [{ op: 'replace', path: '', value: [] }]);
   assert.match(list.answer.text, /cannot unmarshal array into Go value of type struct/);
 });
+
+test('what policies patch is judged as it is, and not at all where a test fails', () => {
+  const rig = startRig();
+  const spec = { type: 'object', properties: { size: { type: 'integer' } } };
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+  define(rig, definitionOf('widgets', [versionOf('v1', { schema })]));
+  const test = `JSONPatch{op: "test", path: "/spec/size", value: 1}`;
+  const list = `JSONPatch{op: "add", path: "/spec/none/-", value: 1}`;
+  const void_ = `JSONPatch{op: "add", path: "/spec/size", value: dyn(null)}`;
+  const expression = `object.spec.size == 2 ? [${test}, ${list}] : [${void_}]`;
+  create(rig, `${ADMISSION}/mutatingadmissionpolicies`, {
+    metadata: { name: 'p' },
+    spec: {
+      matchConstraints: { resourceRules: RULES },
+      reinvocationPolicy: 'Never',
+      mutations: [{ patchType: 'JSONPatch', jsonPatch: { expression } }],
+    },
+  });
+  const binding = { metadata: { name: 'p' }, spec: { policyName: 'p' } };
+  create(rig, `${ADMISSION}/mutatingadmissionpolicybindings`, binding);
+  made(rig.ask('POST', WIDGETS, widget('a', 2)));
+  const refused = rig.ask('POST', WIDGETS, widget('b', 1));
+  assert.match(refused.text, /spec.size in body must be of type integer: \\"null\\"/);
+});
