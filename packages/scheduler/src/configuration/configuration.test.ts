@@ -144,3 +144,21 @@ test('with everything disabled in a point only what is named there runs', () => 
   });
   assert.deepEqual([...weights], [['InterPodAffinity', 4]]);
 });
+
+test('weights are summed in the order of the file, so that one below zero may come last', () => {
+  const parsed = (names: readonly string[]): boolean => {
+    const enabled = names.map((name) =>
+      name === 'ImageLocality' ? { name, weight: -1 } : { name },
+    );
+    const multiPoint = { disabled: [{ name: '*' }], enabled: [] };
+    const queue = { queueSort: { enabled: [{ name: 'PrioritySort' }] } };
+    const bind = { bind: { enabled: [{ name: 'DefaultBinder' }] } };
+    const plugins = { multiPoint, ...queue, ...bind, score: { enabled } };
+    const kind = 'KubeSchedulerConfiguration';
+    const apiVersion = 'kubescheduler.config.k8s.io/v1';
+    const profiles = [{ schedulerName: 'one', plugins }];
+    return parseConfiguration({ apiVersion, kind, profiles }).ok;
+  };
+  assert.ok(parsed(['NodeAffinity', 'ImageLocality']));
+  assert.ok(!parsed(['ImageLocality', 'NodeAffinity']));
+});

@@ -72,13 +72,28 @@ export function profileError(profile: ProfileConfiguration, pointsOf: PointsOf):
   }
   const fault = pointErrors(profile, pointsOf);
   if (fault !== '') return fault;
-  const { queueSort, bind, score } = pointsOfProfile(profile, pointsOf);
+  const { queueSort, bind } = pointsOfProfile(profile, pointsOf);
   const whose = `profile with scheduler name ${JSON.stringify(schedulerName)}`;
   if (queueSort.length !== 1) {
     return `only one queue sort plugin required for ${whose}, but got ${queueSort.length}`;
   }
   if (bind.length === 0) return `at least one bind plugin is needed for ${whose}`;
-  return isOver(score) ? OVERFLOW : '';
+  return isOver(weighedPlugins(profile, pointsOf)) ? OVERFLOW : '';
+}
+
+/** Weights are summed in the order of the file, plugins that are off at `score` alone included. */
+function weighedPlugins({ plugins = {} }: ProfileConfiguration, pointsOf: PointsOf): PluginEntry[] {
+  const entries = [
+    ...(plugins['score']?.enabled ?? []),
+    ...multiPointEntries(plugins['multiPoint']),
+  ];
+  const first = new Map(entries.toReversed().map((entry) => [entry.name, entry]));
+  return entries
+    .filter((entry) => first.get(entry.name) === entry && pointsOf(entry.name).includes('score'))
+    .map(({ name, weight }) => ({
+      name,
+      weight: weight === undefined || weight === 0 ? 1 : weight,
+    }));
 }
 
 /** Upstream asks before it adds, of what is left: what is below zero leaves nothing to the next. */
