@@ -372,10 +372,14 @@ export class FakeApi implements Client {
     if (!/[?&]watch=/.test(path)) return this.#page(path, sink);
     const watcher = { place: placeOf(path.split('?')[0] ?? ''), sink };
     const cancel = (): void => void this.#watchers.delete(watcher);
+    const from = Number(/[?&]resourceVersion=(\d+)/.exec(path)?.[1] ?? 0);
     setImmediate(() => {
       this.#watchers.add(watcher);
       sink.onHead(200, 0);
-      for (const [, object] of this.#matching(watcher.place)) deliver(sink, 'ADDED', object);
+      for (const [, object] of this.#matching(watcher.place)) {
+        const isNewer = Number(stringAt(object, 'metadata', 'resourceVersion')) > from;
+        if (isNewer) deliver(sink, 'ADDED', object);
+      }
       const annotations = { 'k8s.io/initial-events-end': 'true' };
       const metadata = { resourceVersion: String(this.#revision), annotations };
       deliver(sink, 'BOOKMARK', { metadata });
