@@ -5,18 +5,18 @@
  */
 import type {
   Client,
-  ClientMetrics,
   ClientRequest,
   ClientResponse,
+  Method,
+  SendDone,
 } from '@megaplane/client/client';
-import type { Method, SendDone, StreamHandle, StreamSink, Timers } from '@megaplane/client/client';
+import { ClientLayer } from './client-layer.ts';
 import type { RequestRate } from './options.ts';
 
 /** Requests that wait for their turn; more are refused, as by a client whose queue is full. */
 const WAITING_MAX = 10_000;
 
-export class PacedClient implements Client {
-  readonly #client: Client;
+export class PacedClient extends ClientLayer {
   readonly #rate: RequestRate;
   readonly #waiting: (() => void)[] = [];
   #tokens: number;
@@ -27,13 +27,13 @@ export class PacedClient implements Client {
   readonly #onRoom: (() => void)[] = [];
 
   constructor(client: Client, rate: RequestRate) {
-    this.#client = client;
+    super(client);
     this.#rate = rate;
     this.#tokens = rate.burst;
     this.#countedMs = client.timers.nowMs();
   }
 
-  send(
+  override send(
     method: Method,
     path: string,
     contentType: string,
@@ -43,7 +43,7 @@ export class PacedClient implements Client {
     user?: string,
   ): boolean {
     if (this.#waiting.length === 0 && this.#take()) {
-      return this.#client.send(method, path, contentType, body, done, tag, user);
+      return super.send(method, path, contentType, body, done, tag, user);
     }
     if (this.#waiting.length >= WAITING_MAX) {
       this.#wasFull = true;
@@ -52,18 +52,18 @@ export class PacedClient implements Client {
     // The caller may write over its bytes as soon as this returns.
     const kept = body instanceof Uint8Array ? Buffer.from(body) : body;
     this.#wait(() => {
-      if (this.#client.send(method, path, contentType, kept, done, tag, user)) return;
+      if (this.next.send(method, path, contentType, kept, done, tag, user)) return;
       const text = Buffer.from('the queue of the client is full');
       done(0, text, 0, text.length, tag ?? 0);
     });
     return true;
   }
 
-  async request(request: ClientRequest): Promise<ClientResponse> {
+  override async request(request: ClientRequest): Promise<ClientResponse> {
     if (this.#waiting.length > 0 || !this.#take()) {
       await new Promise<void>((resolve) => this.#wait(resolve));
     }
-    return this.#client.request(request);
+    return super.request(request);
   }
 
   #wait(begin: () => void): void {
@@ -96,36 +96,12 @@ export class PacedClient implements Client {
     });
   }
 
-  room(): number {
-    return Math.min(this.#client.room(), WAITING_MAX - this.#waiting.length);
+  override room(): number {
+    return Math.min(super.room(), WAITING_MAX - this.#waiting.length);
   }
 
-  onRoom(callback: () => void): void {
+  override onRoom(callback: () => void): void {
     this.#onRoom.push(callback);
-    this.#client.onRoom(callback);
-  }
-
-  stream(path: string, sink: StreamSink, accept?: string): StreamHandle {
-    return this.#client.stream(path, sink, accept);
-  }
-
-  get retryAfterSeconds(): number {
-    return this.#client.retryAfterSeconds;
-  }
-
-  get metrics(): ClientMetrics {
-    return this.#client.metrics;
-  }
-
-  get timers(): Timers {
-    return this.#client.timers;
-  }
-
-  random(): number {
-    return this.#client.random();
-  }
-
-  close(): void {
-    this.#client.close();
+    super.onRoom(callback);
   }
 }

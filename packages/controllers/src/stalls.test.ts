@@ -5,7 +5,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { startManager } from '../test/manager.ts';
 import { WorkloadApi } from '../test/workload-api.ts';
-import { LeadingClient } from './leading-client.ts';
+import { ClientLayer } from './client-layer.ts';
 
 const MERGE = 'application/merge-patch+json';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
@@ -157,7 +157,7 @@ for (const collection of ['/apis/coordination.k8s.io/v1/leases', '/api/v1/nodes'
 }
 
 /** A client whose answers take so long. */
-class SlowClient extends LeadingClient {
+class SlowClient extends ClientLayer {
   delayMs = 0;
 
   override async request(request: ClientRequest): Promise<ClientResponse> {
@@ -172,7 +172,7 @@ for (const delayMs of [1_000, 20_000, 120_000]) {
   test(`${title}: no node is written, no pod goes`, async () => {
     const slow: SlowClient[] = [];
     const api = await started((of) => {
-      const client = new SlowClient(of, () => true);
+      const client = new SlowClient(of);
       slow.push(client);
       return client;
     });
