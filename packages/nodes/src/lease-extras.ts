@@ -1,7 +1,7 @@
 /**
  * What others have written into leases, which renewals keep, as those of kubelets and of kwok do
- * (client-go's lease controller copies the lease that it renews). Few leases carry any of it: these
- * are remembered as objects, all others as nothing.
+ * (client-go's lease controller copies the lease that it renews). Few leases carry any of it, but
+ * after a change of simulators all may: what one carries is kept as text, those alike share it.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
@@ -16,7 +16,9 @@ interface Extras {
 }
 
 export class LeaseExtras {
-  readonly #of: Map<number, Extras> = new Map();
+  readonly #of: Map<number, string> = new Map();
+  /** What the one before carried. */
+  #last = '';
 
   /** The lease of a row as the server has it. */
   note(id: number, bytes: Uint8Array, start: number, end: number): void {
@@ -26,7 +28,11 @@ export class LeaseExtras {
     const lease = JSON.parse(text.toString('utf8')) as JsonObject;
     const metadata = membersOf(objectAt(lease, 'metadata') ?? {}, OF_METADATA);
     const spec = membersOf(objectAt(lease, 'spec') ?? {}, OF_SPEC);
-    if (Object.keys({ ...metadata, ...spec }).length > 0) this.#of.set(id, { metadata, spec });
+    if (Object.keys({ ...metadata, ...spec }).length === 0) return;
+    const extras: Extras = { metadata, spec };
+    const kept = JSON.stringify(extras);
+    if (kept !== this.#last) this.#last = kept;
+    this.#of.set(id, this.#last);
   }
 
   forget(id: number): void {
@@ -39,8 +45,9 @@ export class LeaseExtras {
 
   /** The body of a renewal with what others wrote; what we say ourselves counts. */
   merged(id: number, body: string): string {
-    const extras = this.#of.get(id);
-    if (extras === undefined) return body;
+    const kept = this.#of.get(id);
+    if (kept === undefined) return body;
+    const extras = JSON.parse(kept) as Extras;
     const own = JSON.parse(body) as JsonObject;
     const both = (mine: JsonObject | undefined, theirs: JsonObject): JsonObject => ({
       ...mine,
