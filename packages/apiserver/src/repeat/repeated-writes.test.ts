@@ -509,6 +509,30 @@ test('each pod made from a template is counted against the quotas of its namespa
   assert.equal(uses(), 8);
 });
 
+test('claims made from a template are counted by number and by storage', () => {
+  const { both, uses } = pair();
+  const quotas = '/api/v1/namespaces/default/resourcequotas';
+  const claims = '/api/v1/namespaces/default/persistentvolumeclaims';
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const hard = { persistentvolumeclaims: '9', 'requests.storage': '5Gi' };
+  both('POST', quotas, { metadata: { name: 'q' }, spec: { hard } });
+  const none = { persistentvolumeclaims: '0', 'requests.storage': '0' };
+  both('PATCH', `${quotas}/q/status`, { status: { hard, used: none } }, merge);
+  const codes: number[] = [];
+  for (let index = 0; index < 7; index++) {
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
+    const claim = {
+      metadata: { name: `data-${index}` },
+      spec: { ...spec, volumeName: `v-${index}` },
+    };
+    codes.push(both('POST', claims, claim).status);
+  }
+  assert.deepEqual(codes, [201, 201, 201, 201, 201, 403, 403]);
+  assert.equal(uses(), 3);
+  const quota = JSON.parse(both('GET', `${quotas}/q`).text) as { status: { used: unknown } };
+  assert.deepEqual(quota.status.used, { persistentvolumeclaims: '5', 'requests.storage': '5Gi' });
+});
+
 test('a template is learned under a quota that has no room for another one', () => {
   const { both, uses } = pair();
   const quotas = '/api/v1/namespaces/default/resourcequotas';
