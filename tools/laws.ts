@@ -20,9 +20,10 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   scheduler: ['base', 'wire', 'machinery', 'client'],
   nodes: ['base', 'machinery', 'client'],
   controllers: ['base', 'machinery', 'client'],
+  fleet: ['base', 'wire', 'machinery', 'client'],
   cli: [
     ...['base', 'wire', 'store', 'etcd', 'machinery', 'apiserver'],
-    ...['client', 'scheduler', 'nodes', 'controllers'],
+    ...['client', 'scheduler', 'nodes', 'controllers', 'fleet'],
   ],
 };
 

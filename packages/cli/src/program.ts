@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { benchCommand } from './commands/bench.ts';
 import { controllersCommand } from './commands/controllers.ts';
+import { fleetCommand } from './commands/fleet.ts';
 import { nodesCommand } from './commands/nodes.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
@@ -27,7 +28,7 @@ export async function runCommandLine(args: readonly string[], version: string): 
     .showHelpAfterError('(add --help for the flags)');
   const commands = [
     ...[upCommand, storeCommand, apiserverCommand, schedulerCommand],
-    ...[nodesCommand, controllersCommand, benchCommand],
+    ...[nodesCommand, controllersCommand, fleetCommand, benchCommand],
   ];
   for (const make of commands) program.addCommand(strict(make(done)));
   strict(program);
