@@ -1,23 +1,11 @@
 /**
  * The body of an answer of unknown length, compressed where the client asks for it and it is worth
- * it: more than 128 KiB, as upstream decides. Each piece becomes a gzip member of its own (RFC 1952
- * allows a file of many), so that a list still streams in constant memory.
+ * it: more than 128 KiB, as upstream decides. It is one gzip member that is made piece by piece, so
+ * that a list still streams in constant memory.
  */
-import { constants, gzipSync } from 'node:zlib';
 import type { Call } from './call.ts';
+import { asksForGzip, GzipMember, PACKED_FIELDS, PLAIN_BYTES_MAX } from './gzip-member.ts';
 import type { Outlet } from './list-stream.ts';
-
-/** Answers up to here are sent as they are. */
-export const PLAIN_BYTES_MAX: number = 128 * 1024;
-
-/** True where the client takes gzip, which a weight of 0 says it does not (RFC 9110, 12.5.3). */
-export function takesGzip({ exchange }: Call): boolean {
-  const codings = (exchange.header('accept-encoding') ?? '').split(',');
-  return codings.some((coding) => {
-    const [name = '', weight = ''] = coding.split(';');
-    return name.trim() === 'gzip' && !/^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(weight);
-  });
-}
 
 export class AnswerBody implements Outlet {
   readonly #call: Call;
@@ -26,23 +14,22 @@ export class AnswerBody implements Outlet {
   #pending: Buffer[] | null;
   #pendingBytes = 0;
   readonly #headers: readonly string[];
-  #isCompressed = false;
+  #member: GzipMember | null = null;
   #sentBytes = 0;
   /** Upstream counts how long the client takes to take it, too. */
   readonly #serialized: () => void;
 
-  /** `headers` go with the answer whichever way its body does. */
-  constructor(call: Call, contentType: string, headers: readonly string[] = call.headers()) {
-    this.#headers = headers;
+  constructor(call: Call, contentType: string) {
+    this.#headers = call.headers();
     this.#call = call;
     this.#serialized = call.timed('serialize-response-object', () => {});
     this.#contentType = contentType;
-    const asked = takesGzip(call);
+    const asked = asksForGzip(call.exchange);
     this.#pending = asked ? [] : null;
     call.isLasting = true;
     call.exchange.onClose = () => call.done();
     call.code = 200;
-    if (!asked) call.exchange.open(200, contentType, headers);
+    if (!asked) call.exchange.open(200, contentType, this.#headers);
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
@@ -53,7 +40,7 @@ export class AnswerBody implements Outlet {
     }
     this.#pending.push(Buffer.from(bytes.subarray(start, end)));
     this.#pendingBytes += end - start;
-    if (this.#pendingBytes > PLAIN_BYTES_MAX) this.#decide(true);
+    if (this.#pendingBytes > PLAIN_BYTES_MAX) this.#decide(new GzipMember());
   }
 
   writable(): number {
@@ -61,31 +48,35 @@ export class AnswerBody implements Outlet {
   }
 
   end(): void {
-    if (this.#pending !== null) this.#decide(false);
+    if (this.#pending !== null) this.#decide(null);
+    if (this.#member !== null) this.#put(this.#member.tail());
     this.#call.sizes?.addSize(this.#sentBytes);
     this.#call.exchange.end();
     this.#serialized();
     this.#call.done();
   }
 
-  #decide(isCompressed: boolean): void {
+  #decide(member: GzipMember | null): void {
     const pieces = this.#pending ?? [];
     this.#pending = null;
-    this.#isCompressed = isCompressed;
-    const more = isCompressed ? ['content-encoding', 'gzip', 'vary', 'Accept-Encoding'] : [];
+    this.#member = member;
+    const more = member === null ? [] : PACKED_FIELDS;
     this.#call.exchange.open(200, this.#contentType, [...this.#headers, ...more]);
-    for (const piece of pieces) this.#send(piece, 0, piece.length);
+    if (member === null) {
+      for (const piece of pieces) this.#put(piece);
+    } else {
+      this.#put(member.head());
+      this.#put(member.piece(Buffer.concat(pieces)));
+    }
   }
 
   #send(bytes: Uint8Array, start: number, end: number): void {
-    const { exchange } = this.#call;
-    if (!this.#isCompressed) {
-      this.#sentBytes += end - start;
-      exchange.write(bytes, start, end);
-      return;
-    }
-    const packed = gzipSync(bytes.subarray(start, end), { level: constants.Z_BEST_SPEED });
-    this.#sentBytes += packed.length;
-    exchange.write(packed);
+    if (this.#member === null) this.#put(bytes, start, end);
+    else if (start < end) this.#put(this.#member.piece(bytes.subarray(start, end)));
+  }
+
+  #put(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#sentBytes += end - start;
+    this.#call.exchange.write(bytes, start, end);
   }
 }

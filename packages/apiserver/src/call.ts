@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status';
 import type { Exchange } from '@megaplane/wire/exchange';
+import { asksForGzip, gzipped, PACKED_FIELDS, PLAIN_BYTES_MAX } from './gzip-member.ts';
 import type { Identity } from './identity.ts';
 import {
   JSON_TYPE,
@@ -226,8 +227,13 @@ export class Call {
   /** Answers with bytes as they are. */
   send(code: number, contentType: string | null, bytes: Uint8Array | string | null): void {
     if (bytes !== null) this.keepAnswer(bytes);
+    const length = bytes === null ? 0 : lengthOf(bytes);
+    if (bytes !== null && length > PLAIN_BYTES_MAX && this.#isPacked(contentType)) {
+      this.#sendPacked(code, contentType, bytes);
+      return;
+    }
     this.code = code;
-    this.sizes?.addSize(bytes === null ? 0 : lengthOf(bytes));
+    this.sizes?.addSize(length);
     const { exchange } = this;
     if (this.#warnings.length > 0) exchange.respond(code, contentType, bytes, this.headers());
     else exchange.respond(code, contentType, bytes, this.#own(), lastingOf(this.flowFields));
@@ -236,9 +242,13 @@ export class Call {
   /** The same with what a sink holds, which is the caller's again afterwards. */
   sendFrom(code: number, contentType: string, sink: Sink): void {
     if (this.record !== null) this.keepAnswer(sink.take());
-    this.code = code;
     const { exchange } = this;
     const { bytes, length } = sink;
+    if (length > PLAIN_BYTES_MAX && this.#isPacked(contentType)) {
+      this.#sendPacked(code, contentType, bytes.subarray(0, length));
+      return;
+    }
+    this.code = code;
     this.sizes?.addSize(length);
     if (this.#warnings.length > 0) {
       exchange.respondCopy(code, contentType, bytes, length, this.headers());
@@ -246,6 +256,19 @@ export class Call {
     }
     const lasting = lastingOf(this.flowFields);
     exchange.respondCopy(code, contentType, bytes, length, this.#own(), lasting);
+  }
+
+  /** Objects of that length are compressed for those who ask so; texts of other layers are not. */
+  #isPacked(contentType: string | null): boolean {
+    const isObject = contentType !== null && !contentType.startsWith('text/');
+    return isObject && asksForGzip(this.exchange);
+  }
+
+  #sendPacked(code: number, contentType: string | null, bytes: Uint8Array | string): void {
+    const packed = gzipped(bytes);
+    this.code = code;
+    this.sizes?.addSize(packed.length);
+    this.exchange.respond(code, contentType, packed, this.headers(...PACKED_FIELDS));
   }
 
   /** Bytes of an answer, for the audit log. */
@@ -287,11 +310,16 @@ export class Call {
     }
     const retry = status.details?.retryAfterSeconds;
     const more = retry === undefined ? [...fields] : ['retry-after', String(retry), ...fields];
-    const { type, bytes, isNegotiated } = this.#encodeStatus(status);
+    const { type, bytes: plain, isNegotiated } = this.#encodeStatus(status);
+    let bytes = plain;
     // upstream writes the others past its log
     if (isNegotiated) {
       this.refusal = status;
       this.keepAnswer(bytes);
+    }
+    if (lengthOf(bytes) > PLAIN_BYTES_MAX && this.#isPacked(type)) {
+      bytes = gzipped(bytes);
+      more.push(...PACKED_FIELDS);
     }
     this.code = code;
     this.sizes?.addSize(lengthOf(bytes));

@@ -1,34 +1,48 @@
 /** Large documents that are asked for again and again, compressed once and off the event loop. */
-import { constants, gzip } from 'node:zlib';
-import { PLAIN_BYTES_MAX, takesGzip } from './answer-body.ts';
-import type { Call } from './call.ts';
+import { constants, createGzip } from 'node:zlib';
+import { PLAIN_BYTES_MAX } from './gzip-member.ts';
+
+/** Null: it could not be compressed, and goes as it is. */
+type Done = (packed: Buffer | null) => void;
 
 interface Compressed {
-  bytes: Buffer | null;
-  readonly waiting: ((bytes: Buffer) => void)[];
+  packed: Buffer | null;
+  readonly waiting: Done[];
 }
 
-const known = new WeakMap<Buffer, Compressed>();
+/** What is compressed goes with its document. */
+const known = new WeakMap<object, Compressed>();
 
-/** True where the client takes the document compressed, and it is large enough to be. */
-export function wantsCompressed(call: Call, document: Buffer): boolean {
-  if (document.length <= PLAIN_BYTES_MAX) return false;
-  return takesGzip(call);
+/** Whether a document of these chunks is large enough to be compressed. */
+export function isWorthIt(chunks: readonly Buffer[]): boolean {
+  let bytes = 0;
+  for (const chunk of chunks) bytes += chunk.length;
+  return bytes > PLAIN_BYTES_MAX;
 }
 
-/** Calls `done` with the document compressed: at once where that was done before. */
-export function whenCompressed(document: Buffer, done: (bytes: Buffer) => void): void {
+/**
+ * Calls `done` with the document compressed, as one gzip member: at once where that was done
+ * before. What is compressed is kept as long as somebody keeps `document`.
+ */
+export function whenCompressed(document: object, chunks: readonly Buffer[], done: Done): void {
   const found = known.get(document);
   if (found !== undefined) {
-    if (found.bytes === null) found.waiting.push(done);
-    else done(found.bytes);
+    if (found.packed === null) found.waiting.push(done);
+    else done(found.packed);
     return;
   }
-  const compressed: Compressed = { bytes: null, waiting: [done] };
+  const compressed: Compressed = { packed: null, waiting: [done] };
   known.set(document, compressed);
-  gzip(document, { level: constants.Z_BEST_SPEED }, (error, bytes) => {
-    if (error !== null) throw error;
-    compressed.bytes = bytes;
-    for (const one of compressed.waiting.splice(0)) one(bytes);
-  });
+  const pieces: Buffer[] = [];
+  const packer = createGzip({ level: constants.Z_BEST_SPEED });
+  const finish = (packed: Buffer | null): void => {
+    compressed.packed = packed;
+    if (packed === null) known.delete(document);
+    for (const one of compressed.waiting.splice(0)) one(packed);
+  };
+  packer.on('data', (piece: Buffer) => pieces.push(piece));
+  packer.on('end', () => finish(Buffer.concat(pieces)));
+  packer.on('error', () => finish(null));
+  for (const chunk of chunks) packer.write(chunk);
+  packer.end();
 }

@@ -1,12 +1,21 @@
 /** `/openapi/v3`: an index and a document per group and version; `/openapi/v2`: one for all. */
 import type { Call } from './call.ts';
-import { AnswerBody } from './answer-body.ts';
+import { isWorthIt, whenCompressed } from './compressed-document.ts';
 import { parseAccept } from './negotiation.ts';
 import type { OpenApiDocument, OpenApiDocuments, OpenApiForm } from './openapi-documents.ts';
 import { OPENAPI_V3_OLD_NAME, OPENAPI_V3_PROTOBUF } from './openapi-protobuf-3.ts';
 import { OPENAPI_V2_ANSWER, OPENAPI_V2_PROTOBUF } from './openapi-protobuf.ts';
 
 const YEAR_MS: number = 365 * 24 * 3600 * 1000;
+
+/** Pieces of a document that are handed to the wire at once. */
+const PIECE_BYTES: number = 64 * 1024;
+
+/** What goes before a document. */
+interface Answer {
+  readonly type: string;
+  readonly headers: readonly string[];
+}
 
 /** Form and media type of an answer. */
 interface Offered {
@@ -92,7 +101,7 @@ function answerDocument(
   if (isKnown(call, hash)) answerKnown(call, headers);
   else {
     documents.whenBuilt(name, offered.form, (document) => {
-      send(call, document, offered.type, headers);
+      send(call, name, document, { type: offered.type, headers });
     });
   }
 }
@@ -138,29 +147,70 @@ function answerKnown(call: Call, headers: string[]): void {
   call.exchange.respond(304, null, null, headers);
 }
 
-function send(call: Call, document: OpenApiDocument, type: string, headers: string[]): void {
+/** Of these documents upstream compresses that of version 2 alone. */
+function send(call: Call, name: string, document: OpenApiDocument, answer: Answer): void {
+  const { chunks } = document;
+  const { type, headers } = answer;
+  if (name !== 'v2' || !takesGzip(call) || !isWorthIt(chunks)) {
+    sendChunks(call, chunks, type, headers);
+    return;
+  }
+  whenCompressed(document, chunks, (packed) => {
+    if (packed === null) sendChunks(call, chunks, type, headers);
+    else sendChunks(call, [packed], type, [...headers, 'content-encoding', 'gzip']);
+  });
+}
+
+/** Whether the client takes gzip, which a weight of 0 says it does not (RFC 9110, 12.5.3). */
+function takesGzip({ exchange }: Call): boolean {
+  const codings = (exchange.header('accept-encoding') ?? '').split(',');
+  return codings.some((coding) => {
+    const [name = '', weight = ''] = coding.split(';');
+    return name.trim() === 'gzip' && !/^\s*q\s*=\s*0(?:\.0*)?\s*$/.test(weight);
+  });
+}
+
+/** Sends a document in pieces, as the client takes them. */
+function sendChunks(
+  call: Call,
+  chunks: readonly Buffer[],
+  type: string,
+  headers: readonly string[],
+): void {
   const { exchange } = call;
   if (exchange.closed) return;
-  const [only, second] = document.chunks;
-  if (second === undefined) {
+  const [only, second] = chunks;
+  if (second === undefined && (only?.length ?? 0) <= PIECE_BYTES) {
     call.code = 200;
     exchange.respond(200, type, only ?? '', headers);
     return;
   }
-  const body = new AnswerBody(call, type, headers);
-  let index = 0;
+  const serialized = call.timed('serialize-response-object', () => {});
+  call.isLasting = true;
+  exchange.onClose = () => call.done();
+  call.code = 200;
+  exchange.open(200, type, headers);
+  const pieces = piecesOf(chunks);
   const pump = (): void => {
-    while (!exchange.closed && body.writable() > 0) {
-      const chunk = document.chunks[index];
-      if (chunk === undefined) {
-        exchange.onWritable = () => {};
-        body.end();
-        return;
+    while (!exchange.closed && exchange.writable() > 0) {
+      const next = pieces.next();
+      if (next.done !== true) {
+        exchange.write(next.value);
+        continue;
       }
-      index++;
-      body.write(chunk);
+      exchange.onWritable = null;
+      exchange.end();
+      serialized();
+      call.done();
     }
   };
   exchange.onWritable = pump;
   pump();
+}
+
+function* piecesOf(chunks: readonly Buffer[]): Generator<Buffer, void> {
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES)
+      yield chunk.subarray(at, at + PIECE_BYTES);
+  }
 }

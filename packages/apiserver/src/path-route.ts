@@ -2,7 +2,8 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { generic, nothingAcceptable } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
-import { wantsCompressed, whenCompressed } from './compressed-document.ts';
+import { isWorthIt, whenCompressed } from './compressed-document.ts';
+import { asksForGzip, PACKED_FIELDS } from './gzip-member.ts';
 import { answerFlags } from './debugging/log-flag.ts';
 import { answerProfiling } from './debugging/profiling.ts';
 import { answerFlagz, answerStatusz } from './debugging/zpages.ts';
@@ -242,15 +243,17 @@ export function sendDocument(call: Call, document: Document, offer: Offer = REVI
     return;
   }
   const { bytes, contentType } = document;
-  if (!wantsCompressed(call, bytes)) {
-    call.code = 200;
-    call.exchange.respond(200, contentType, bytes, headers);
-    return;
-  }
-  headers.push('vary', 'Accept-Encoding', 'content-encoding', 'gzip');
-  whenCompressed(bytes, (compressed) => {
+  const respond = (body: Buffer, more: readonly string[]): void => {
     if (call.exchange.closed) return;
     call.code = 200;
-    call.exchange.respond(200, contentType, compressed, headers);
+    call.exchange.respond(200, contentType, body, [...headers, ...more]);
+  };
+  if (!asksForGzip(call.exchange) || !isWorthIt([bytes])) {
+    respond(bytes, []);
+    return;
+  }
+  whenCompressed(document, [bytes], (packed) => {
+    if (packed === null) respond(bytes, []);
+    else respond(packed, PACKED_FIELDS);
   });
 }
