@@ -4,12 +4,20 @@
  * outlives its answer.
  */
 import { assert } from '@megaplane/base/assert';
+import { explainDecode, explainEncode } from './contract/explain.ts';
+import { explainProjection } from './pods/explain.ts';
+import { explainRollUp } from './rollup/explain.ts';
 
 /** Answers one question. Throws an `Error` whose message is for people if it cannot be answered. */
 type Answerer = (question: Readonly<Record<string, unknown>>) => object;
 
 /** The kinds of questions. A new kind is one line here. */
-const ANSWERERS: ReadonlyMap<string, Answerer> = new Map<string, Answerer>([]);
+const ANSWERERS: ReadonlyMap<string, Answerer> = new Map<string, Answerer>([
+  ['encode', explainEncode],
+  ['decode', explainDecode],
+  ['project', explainProjection],
+  ['rollup', explainRollUp],
+]);
 
 /** The answer to one line of input, as one line without its end; `{"error":"…"}` if it has none. */
 export function explainLine(line: string): string {

@@ -2,6 +2,8 @@
 import { Command } from 'commander';
 import { oneOf } from '../usage.ts';
 
+const EXIT_DONE = 0;
+
 type Done = (exitCode: number) => void;
 
 export function fleetCommand(done: Done): Command {
@@ -11,7 +13,21 @@ export function fleetCommand(done: Done): Command {
       'Decides which machines exist, which cluster each serves and when they go.\n\n' +
         'Example: megaplane fleet explain --output json < questions.jsonl',
     );
+  fleet.addCommand(definitionsCommand(done));
   return fleet.addCommand(explainCommand(done));
+}
+
+function definitionsCommand(done: Done): Command {
+  return new Command('definitions')
+    .summary('the kinds of objects that the fleet adds to a cluster')
+    .description(
+      'Writes the definitions of CapacityRequest, UpcomingNode and AvailableCapacity, as YAML.\n\n' +
+        'Example: megaplane fleet definitions | kubectl apply -f -',
+    )
+    .action(async () => {
+      const { definitionsYaml } = await import('@megaplane/fleet/contract/definitions');
+      process.stdout.write(definitionsYaml(), () => done(EXIT_DONE));
+    });
 }
 
 function explainCommand(done: Done): Command {

@@ -1,0 +1,8 @@
+/** Names of the fleet's own part of the Kubernetes API. */
+
+const GROUP = 'bigfleet.lucy.sh';
+const VERSION = 'v1alpha1';
+export const API_VERSION: string = `${GROUP}/${VERSION}`;
+
+/** Label of a request: the UID of the pod for which it was made. */
+export const OWNER_LABEL: string = `${GROUP}/owned-by-pod`;
