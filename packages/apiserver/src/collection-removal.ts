@@ -4,7 +4,7 @@
  *
  * Nothing of the list is kept meanwhile: a hundred thousand pods are half a gigabyte, and a client
  * that does not read its answer would hold them for as long as it likes. The answer is read from
- * history, as the client takes it.
+ * history, as the client takes it, which is held as long as that (within the storage's bounds).
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
@@ -20,7 +20,7 @@ import type { Filter } from './filter.ts';
 import type { ListOptions } from './list-options.ts';
 import { ROWS_PER_TURN_MAX } from './list-stream.ts';
 import { NOWHERE } from './place-check.ts';
-import { sendListAt } from './reading.ts';
+import { holdRows, sendListAt } from './reading.ts';
 import { removeOne, warnOfDefault } from './removing.ts';
 import { selectOf } from './representation.ts';
 import { filterOf } from './selection.ts';
@@ -56,6 +56,9 @@ export function deleteCollection(
     return;
   }
   const revision = asked || appliedRevision;
+  // what is removed is history, which is read until all of it was answered
+  call.exchange.onClose = () => call.done();
+  holdRows(world, call, { start, end: range.end }, revision);
   new CollectionRemoval(context, options, list.limit, filter.value, range, start, revision).step();
 }
 

@@ -153,6 +153,12 @@ export class EmbeddedStorage implements Storage {
     return Math.max(0, revision);
   }
 
+  hold(start: Buffer, end: Buffer, revision: number): () => void {
+    const bytes = this.#joined(start, end);
+    const endAt = start.length;
+    return this.#store.holdHistory(bytes, 0, endAt, endAt, endAt + end.length, revision);
+  }
+
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     this.#templates.keep(value, this.#keepTemplate);
     const lease = this.#events !== null && isEventKey(key) ? this.#events.take() : 0;
@@ -191,7 +197,8 @@ export class EmbeddedStorage implements Storage {
   }
 
   compact(revision: number): void {
-    this.#store.compact(revision);
+    // who reads an answer slowly is in the middle of it
+    this.#store.compact(Math.min(revision, this.#store.heldRevision));
   }
 
   close(): Promise<void> {

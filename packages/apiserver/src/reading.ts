@@ -310,9 +310,21 @@ function streamList(world: World, plan: StreamPlan, range: KeyRange, meta: ListM
   const count = (): void => {
     world.lists.count(plan.served.prefix, isByNode ? NODE_INDEX : '', stream.seen, stream.sent);
   };
-  const sending: Sending = { exchange, body, encoder, rows, stream, count, isPlanned: false };
+  const hold = (): void => holdRows(world, call, range, revision);
+  const state = { isPlanned: false, isHolding: source.total !== undefined || revision === 0 };
+  const sending: Sending = { exchange, body, encoder, rows, stream, count, hold, ...state };
   exchange.onWritable = () => planList(world, sending);
   pumpList(world, sending);
+}
+
+/** Keeps what an answer shows, however slowly its client takes it, until it was sent. */
+export function holdRows(world: World, call: Call, range: KeyRange, revision: number): void {
+  const release = world.storage.hold(range.start, range.end, revision);
+  const { onDone } = call;
+  call.onDone = () => {
+    release();
+    onDone?.();
+  };
 }
 
 /** The list goes on in a later turn. */
@@ -334,8 +346,11 @@ interface Sending {
   readonly rows: () => RowStream;
   /** Tells that all was sent. */
   readonly count: () => void;
+  /** See `holdRows`. */
+  readonly hold: () => void;
   stream: Pullable;
   isPlanned: boolean;
+  isHolding: boolean;
 }
 
 function failCompacted({ call, options, range }: ListPlan, start: Buffer): void {
@@ -352,7 +367,12 @@ function failCompacted({ call, options, range }: ListPlan, start: Buffer): void 
 function pumpList(world: World, sending: Sending): void {
   const { exchange, body, encoder, stream } = sending;
   if (exchange.closed) return;
-  switch (stream.pull(body)) {
+  const pulled = stream.pull(body);
+  if (!sending.isHolding && (pulled === 'full' || pulled === 'yield')) {
+    sending.isHolding = true;
+    sending.hold();
+  }
+  switch (pulled) {
     case 'full':
       return;
     case 'yield':

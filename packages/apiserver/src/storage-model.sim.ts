@@ -82,6 +82,12 @@ export class StorageModel implements Storage {
     return this.#compacted;
   }
 
+  hold(): () => void {
+    return () => {
+      // a model keeps everything
+    };
+  }
+
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     this.#write(key, Buffer.from(value), expected, done);
   }

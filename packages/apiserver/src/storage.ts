@@ -164,6 +164,12 @@ export interface Storage {
   oldestRevision(start: Buffer, end: Buffer): number;
 
   /**
+   * Keeps what `page` shows of a range at `revision` for an answer that takes several turns, until
+   * the call of what it returns. Nothing but the bounds of the storage ends it before.
+   */
+  hold(start: Buffer, end: Buffer, revision: number): () => void;
+
+  /**
    * Rows of a revision older than that, from where others keep them; null where there are none, or
    * why nobody can tell. Absent where nobody else keeps any.
    */

@@ -115,6 +115,8 @@ export class Watcher implements Due {
   /** The part of it that is this watch's alone. */
   #aheadOwn = 0;
   #isStuck = false;
+  /** Ends the hold on what the initial state is read from. */
+  #unhold: (() => void) | null = null;
   dueSecond = -1;
 
   /** `initial` is the state to send first; null: start with changes. */
@@ -160,6 +162,8 @@ export class Watcher implements Due {
 
   #pumpInitial(stream: RowStream): void {
     const pulled = stream.pull(this.request.exchange);
+    if (pulled === 'full' || pulled === 'yield') this.#holdInitial();
+    else this.#dropHold();
     switch (pulled) {
       case 'full':
         return;
@@ -175,6 +179,16 @@ export class Watcher implements Due {
         this.#state = SLOW;
         this.#tellInitialSent();
     }
+  }
+
+  #holdInitial(): void {
+    const { range, revision } = this.request;
+    this.#unhold ??= this.#home.storage.hold(range.start, range.end, revision);
+  }
+
+  #dropHold(): void {
+    this.#unhold?.();
+    this.#unhold = null;
   }
 
   #tellInitialSent(): void {
@@ -331,6 +345,7 @@ export class Watcher implements Due {
     if (state.kind === 'catching') state.cursor.close();
     if (state.kind === 'live') this.#home.leave(this);
     this.#catchBreath();
+    this.#dropHold();
     this.#state = CLOSED;
     this.#tellInitialSent();
     this.#home.forget(this);

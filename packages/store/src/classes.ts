@@ -7,6 +7,7 @@
 import { type Arenas, CLASSES_MAX } from './arenas.ts';
 import type { Durability, PrefixPolicy, StorageOptions } from './contract.ts';
 import { EventLog } from './event-log.ts';
+import { HistoryHolds, isMemoryShort } from './history-holds.ts';
 import type { KeyIndex } from './key-index.ts';
 import { Liveness } from './liveness.ts';
 
@@ -19,6 +20,8 @@ export interface KeyClass {
   readonly durability: Durability;
   /** Bytes of history that are kept: by the policy, and by what is alive where that counts. */
   readonly historyBytesMax: number;
+  /** Who keeps history beyond that. */
+  readonly holds: HistoryHolds;
   /** What was not replaced for so long may be packed. */
   readonly packAfterMs: number;
   readonly events: EventLog;
@@ -36,6 +39,8 @@ export interface KeyClass {
   /** Pairs of (arena, offset): where bytes begin that the log has not taken yet. */
   readonly unlogged: number[];
 }
+
+type Aged = Pick<KeyClass, 'number' | 'historyBytes'>;
 
 /** What says to which class a key belongs. */
 export interface ClassPrefix {
@@ -58,21 +63,25 @@ export function classOfKey(
 
 export class KeyClasses {
   readonly all: readonly KeyClass[];
+  readonly #arenas: Arenas;
   /** By falling length of prefix, so that the first match is the longest. */
   readonly #byLength: readonly KeyClass[];
 
   constructor(options: StorageOptions, arenas: Arenas, keys: KeyIndex) {
     const isLogged = options.dataDir !== null;
+    const { memoryBytesMax = Infinity } = options;
+    const isShort = (): boolean => isMemoryShort(arenas.allocatedBytes, memoryBytesMax);
+    const aliveBytes = (klass: Aged): number => this.#aliveBytes(klass);
+    this.#arenas = arenas;
     const make = (number: number, prefix: string, policy: Partial<PrefixPolicy>): KeyClass => ({
       number,
       prefix: Buffer.from(prefix, 'latin1'),
       durability: isLogged ? (policy.durability ?? options.durability) : 'none',
       get historyBytesMax() {
         const { historyBytesMax: most = Infinity, historyBytesMin: least = most } = policy;
-        const raw = arenas.classBytes[number]! + arenas.classSaved[number]!;
-        const alive = raw - this.historyBytes;
-        return Math.min(most, Math.max(least, alive * HISTORY_SHARE));
+        return Math.min(most, Math.max(least, aliveBytes(this) * HISTORY_SHARE));
       },
+      holds: new HistoryHolds(isShort),
       packAfterMs: policy.packAfterMs ?? options.packAfterMs ?? Infinity,
       events: new EventLog(arenas),
       liveness: new Liveness(keys, (a, b) => keys.compareIds(a, b)),
@@ -91,6 +100,36 @@ export class KeyClasses {
     }
     this.all = all;
     this.#byLength = all.slice(1).sort((a, b) => b.prefix.length - a.prefix.length);
+  }
+
+  /**
+   * Keeps what can be read of a range at `revision`, until the call of what it returns; see
+   * `HistoryHolds`.
+   */
+  hold(
+    bytes: Uint8Array,
+    at: number,
+    to: number,
+    endAt: number,
+    endTo: number,
+    revision: number,
+  ): () => void {
+    const releases = this.all
+      .filter((klass) => this.overlaps(klass, bytes, at, to, endAt, endTo))
+      .map((klass) => klass.holds.take(revision, klass.historyBytes + this.#aliveBytes(klass)));
+    return () => {
+      for (const release of releases) release();
+    };
+  }
+
+  /** The oldest revision that somebody holds; Infinity where nobody does. */
+  get heldRevision(): number {
+    return Math.min(...this.all.map(({ holds }) => holds.revision));
+  }
+
+  #aliveBytes({ number, historyBytes }: Aged): number {
+    const { classBytes, classSaved } = this.#arenas;
+    return classBytes[number]! + classSaved[number]! - historyBytes;
   }
 
   /** Class number of a key. */

@@ -229,6 +229,22 @@ export interface RevisionedStore {
   ): number;
 
   /**
+   * Keeps the state of a range at `revision` readable for a reader that takes several turns, until
+   * the call of what it returns: no cut of history over budget goes beyond it, see `HistoryHolds`
+   * for the bounds. A compaction does.
+   */
+  holdHistory(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+    revision: number,
+  ): () => void;
+  /** The oldest revision that is held so; Infinity where none is. */
+  readonly heldRevision: number;
+
+  /**
    * Opens a cursor over the events of a range, from `fromRevision` on (0 = after what is
    * published now). Returns its id (> 0). A start below the boundary is reported by the first
    * `watchNext`. A watcher with history before it is told by `onEvents` after the next tick.

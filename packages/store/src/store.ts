@@ -481,6 +481,21 @@ export class Store implements RevisionedStore {
     return this.#ranges.boundary(bytes, startAt, startTo, endAt, endTo);
   }
 
+  holdHistory(
+    bytes: Buffer,
+    startAt: number,
+    startTo: number,
+    endAt: number,
+    endTo: number,
+    revision: number,
+  ): () => void {
+    return this.classes.hold(bytes, startAt, startTo, endAt, endTo, revision);
+  }
+
+  get heldRevision(): number {
+    return this.classes.heldRevision;
+  }
+
   watch(
     bytes: Buffer,
     startAt: number,

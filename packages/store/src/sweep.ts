@@ -110,9 +110,9 @@ export class Sweep {
   }
 
   #isOverBudget(klass: KeyClass): boolean {
-    return (
-      klass.historyBytes > klass.historyBytesMax && klass.sweepPosition < klass.publishedPosition
-    );
+    const { historyBytes, holds } = klass;
+    if (historyBytes <= klass.historyBytesMax) return false;
+    return klass.sweepPosition < klass.publishedPosition && !holds.isStopping(historyBytes);
   }
 
   /** Lists every arena that is worth emptying when memory matters more than work. */
@@ -160,7 +160,7 @@ export class Sweep {
 
   /**
    * Over budget: moves the boundary over published events, oldest first, until the history that
-   * they keep would fit.
+   * they keep would fit, or up to what somebody reads.
    */
   #cutHistory(klass: KeyClass): void {
     if (!this.#isOverBudget(klass)) return;
@@ -169,8 +169,13 @@ export class Sweep {
     let position = Math.max(klass.sweepPosition, klass.events.seek(klass.boundary + 1));
     const end = Math.min(klass.publishedPosition, position + SWEEP_EVENTS_MAX);
     let boundary = klass.boundary;
+    const held = klass.holds.revision;
     for (; position < end && excess > 0; position++) {
       const ref = klass.events.at(position);
+      if (arenas.modRevision(ref) > held) {
+        klass.holds.stop();
+        break;
+      }
       const previous = arenas.previous(ref);
       if (previous !== 0) excess -= arenas.rawSize(previous);
       boundary = arenas.modRevision(ref);

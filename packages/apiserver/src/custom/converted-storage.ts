@@ -153,6 +153,10 @@ export class ConvertedStorage implements Storage {
     return this.#placeOf(start).oldestRevision(start, end);
   }
 
+  hold(start: Buffer, end: Buffer, revision: number): () => void {
+    return this.#placeOf(start).hold(start, end, revision);
+  }
+
   watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null {
     return this.#placeOf(start).watch(start, end, revision, wake);
   }

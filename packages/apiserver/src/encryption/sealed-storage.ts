@@ -96,6 +96,10 @@ export class SealedStorage implements Storage {
     return this.#inner.oldestRevision(start, end);
   }
 
+  hold(start: Buffer, end: Buffer, revision: number): () => void {
+    return this.#inner.hold(start, end, revision);
+  }
+
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
     const name = key.toString('latin1');
     // references to the owners of fields would be kept for open values only

@@ -128,6 +128,10 @@ export class EtcdStorage implements Storage {
     return this.#reads.oldestRevision(start, end);
   }
 
+  hold(start: Buffer, end: Buffer, revision: number): () => void {
+    return this.#reads.hold(start, end, revision);
+  }
+
   recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
     void this.#parts.past.read(recall).then((rows) => {
       try {

@@ -118,6 +118,10 @@ export class RoutedStorage implements Storage {
     return this.#of(start).oldestRevision(start, end);
   }
 
+  hold(start: Buffer, end: Buffer, revision: number): () => void {
+    return this.#of(start).hold(start, end, revision);
+  }
+
   recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
     const storage = this.#of(recall.start);
     if (storage.recall === undefined) done(null);
