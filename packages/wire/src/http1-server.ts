@@ -377,6 +377,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   #flushOutput(): boolean {
+    assert(this.#holds === 0, 'what is held would leave');
     if (this.#transport.pending() === 0) this.#progressMs = this.#transport.nowMs();
     const isOut = this.output.flush(this.#transport);
     this.#pendingBytes = this.#transport.pending();

@@ -291,7 +291,7 @@ export class Http2Client extends Http2Session implements ClientConnection {
   #leave(): void {
     if (this.dead) return;
     this.sendGoaway(0, ERRORS.none, '');
-    this.data.flush(this.transport);
+    this.flushData();
     this.dead = true;
     this.stopReading();
     this.transport.end();

@@ -329,7 +329,7 @@ export abstract class Http2Control extends Http2Sender {
     this.sendGoaway(this.lastId, code, text);
     // What is held must not leave: it is not durable yet.
     if (this.holds > 0) this.data.clear();
-    this.data.flush(this.transport);
+    else this.flushData();
     this.control.flush(this.transport);
     this.dead = true;
     this.stopReading();

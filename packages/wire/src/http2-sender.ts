@@ -150,6 +150,12 @@ export abstract class Http2Sender {
     return out;
   }
 
+  /** The only way out for answers: none leaves while it is held. */
+  protected flushData(): void {
+    assert(this.holds === 0, 'what is held would leave');
+    this.data.flush(this.transport);
+  }
+
   /** Room for a frame that a hold must not keep back. */
   reserveControl(count: number): Output {
     if (this.holds === 0) return this.reserve(count);

@@ -76,6 +76,7 @@ export class Http2Server extends Http2Session implements Connection {
     assert(this.holds > 0, 'release follows hold');
     if (--this.holds > 0 || this.dead) return;
     if (this.data.size > 0 || this.hasRound || this.isWaiting()) this.transport.requestFlush();
+    if (this.#drain === 'final') this.transport.requestTurn();
   }
 
   onceClosed(callback: () => void): void {
@@ -101,11 +102,14 @@ export class Http2Server extends Http2Session implements Connection {
     if (this.streams.count === 0) this.#finish();
   }
 
-  /** Everything was answered: leave, after what is in the output. */
+  /**
+   * Everything was answered: leave, after what is in the output. What is held was answered but must
+   * not leave yet: then `release` comes back to this, or the connection ends without it.
+   */
   #finish(): void {
-    if (this.dead) return;
+    if (this.dead || this.holds > 0) return;
     this.control.flush(this.transport);
-    this.data.flush(this.transport);
+    this.flushData();
     this.dead = true;
     this.stopReading();
     this.transport.end();
@@ -124,7 +128,7 @@ export class Http2Server extends Http2Session implements Connection {
     if (this.dead) return;
     if (this.#drain === 'announced' && this.settingsReceived) return this.#endDrain();
     if (this.streams.count > 0) return this.#tickBodies(nowMs);
-    if (this.#drain === 'final') return this.#finishUnheld();
+    if (this.#drain === 'final') return this.#finish();
     if (nowMs - this.#idleSinceMs > this.limits.idleMsMax) this.drain();
   }
 
@@ -146,11 +150,7 @@ export class Http2Server extends Http2Session implements Connection {
 
   override drained(): void {
     super.drained();
-    if (this.streams.count === 0 && this.#drain === 'final') this.#finishUnheld();
-  }
-
-  #finishUnheld(): void {
-    if (this.holds === 0) this.#finish();
+    if (this.streams.count === 0 && this.#drain === 'final') this.#finish();
   }
 
   protected readPreface(bytes: Buffer, start: number, end: number): number {

@@ -105,7 +105,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     this.control.flush(this.transport);
     this.sentInTurn = 0;
     if (this.holds === 0) {
-      this.data.flush(this.transport);
+      this.flushData();
       const isWaiting = this.hasRound && !this.transport.writing();
       if (isWaiting && this.sendWindow > 0 && this.budget() > 0) this.transport.requestTurn();
     } else {
@@ -220,7 +220,7 @@ export abstract class Http2Session extends Http2Control implements Protocol {
       if (at < end && !this.#hasRoom()) {
         if (this.holds === 0) {
           this.control.flush(this.transport);
-          this.data.flush(this.transport);
+          this.flushData();
         }
         if (!this.#hasRoom()) return this.#leaveWaiting(bytes, at, end);
       }
