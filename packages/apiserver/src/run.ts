@@ -178,14 +178,16 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
     stop: async () => {
       server.announceStop();
       await leases?.leave();
-      await pause(delayOf(options));
+      // Of a store that has failed nobody gets an answer any more.
+      if (embedded?.store.hasFailed !== true) await pause(delayOf(options));
+      const graceMs = embedded?.store.hasFailed === true ? 0 : DRAIN_MS;
       timers.stop();
       stopReload();
       stopFollowing();
       server.drain();
       await Promise.all([
-        ...listeners.map((listener) => listener.close(DRAIN_MS)),
-        etcd?.close(DRAIN_MS),
+        ...listeners.map((listener) => listener.close(graceMs)),
+        etcd?.close(graceMs),
       ]);
       await audit?.close();
       webhooks.close();

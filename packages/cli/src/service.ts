@@ -39,8 +39,13 @@ export async function serve(start: () => Promise<Service>): Promise<number> {
   // Nothing was promised to anybody yet: a start that is given up ends as if it were killed.
   if (service === 'asked') return 0;
   process.stdout.write(`ready in ${Math.round(performance.now())} ms: ${service.listens}\n`);
-  const end = await Promise.race([asked, service.failure ?? asked]);
-  if (end !== 'asked') process.stderr.write(`megaplane: ${end.message}\n`);
+  let failure: Error | null = null;
+  const failed = service.failure?.then((error) => {
+    // Also while it stops: what was not flushed is not promised to be there.
+    process.stderr.write(`megaplane: ${error.message}\n`);
+    failure = error;
+  });
+  await Promise.race([asked, failed ?? asked]);
   // Not unref'd: a stop that hangs must end the process even when nothing else is left to do.
   const overdue = setTimeout(() => {
     process.stderr.write(`megaplane: not stopped within ${STOP_MS_MAX} ms, giving up\n`);
@@ -48,5 +53,5 @@ export async function serve(start: () => Promise<Service>): Promise<number> {
   }, STOP_MS_MAX);
   await service.stop();
   clearTimeout(overdue);
-  return end === 'asked' ? 0 : 1;
+  return failure === null ? 0 : 1;
 }

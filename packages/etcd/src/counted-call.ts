@@ -5,6 +5,8 @@ import type { GrpcCall, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
 
 /** Where an answer is counted. */
 export interface AnswerCount {
+  /** See ServingRules. */
+  readonly gate: (connection: Connection) => void;
   /** A call ended that was begun at `startMs`. */
   ended(code: GrpcCode, startMs: number): void;
   sent(bytes: number): void;
@@ -127,11 +129,13 @@ class CountedAnswer extends PassedCall {
   }
 
   override send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    this.#count.gate(this.connection);
     this.#count.sent(end - start);
     super.send(bytes, start, end);
   }
 
   override finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
+    this.#count.gate(this.connection);
     if (!this.#isOver) this.#count.ended(code, this.#startMs);
     this.#isOver = true;
     super.finish(code, message, trailers);

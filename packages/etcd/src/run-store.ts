@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { StorageOptions } from '@megaplane/store/contract';
 import { type OpenStore, openStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
+import type { Connection } from '@megaplane/wire/exchange';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
 import { type Auth, type AuthOptions, makeAuth } from './auth/auth.ts';
@@ -129,7 +130,9 @@ export async function serveEtcd(
   const hosts = options.hosts ?? ['*'];
   const handler = httpHandler({ health, metrics, gateway, hosts, origins, hasVersion: true });
   const listeners: Listener[] = [];
-  const close = async (graceMs = 0): Promise<void> => {
+  const close = async (asked = 0): Promise<void> => {
+    // Nobody gets an answer any more from a store that has failed.
+    const graceMs = store.hasFailed ? 0 : asked;
     clearInterval(progress);
     clearInterval(retry);
     stopCompaction();
@@ -183,7 +186,8 @@ function makeRoutes(
       `grpc: received message larger than max (${bytes} vs. ${bytesMax})`,
   });
   const nowMs = options.timesCalls === true ? context.nowMs : null;
-  const methods = new ServedMethods(routes, auth.guard, nowMs);
+  const gate = (connection: Connection): void => context.guard(connection);
+  const methods = new ServedMethods(routes, { guard: auth.guard, gate, nowMs });
   auth.register(methods);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.call('/etcdserverpb.KV/RangeStream', rangeStreamFactory(context));

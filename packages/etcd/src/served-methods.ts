@@ -19,6 +19,8 @@ import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchang
 import { type AnswerCount, CountedUnary, PassedCall } from './counted-call.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 
+/** What it sends was published before: it never waits for the log. */
+const WATCH_PATH = '/etcdserverpb.Watch/Watch';
 const CODES = 17;
 /** What handlers return in place of an offset; see `InPlaceCall`. */
 const FAILED = -1;
@@ -79,6 +81,15 @@ interface PeerNote {
   readonly failure: EtcdFailure | null;
 }
 
+/** What holds for every method. */
+export interface ServingRules {
+  readonly guard: MethodGuard;
+  /** Keeps the answer that was just made, whatever it says, until what it saw is durable. */
+  readonly gate: (connection: Connection) => void;
+  /** Only when the time of each call is to be measured. */
+  readonly nowMs: (() => number) | null;
+}
+
 export class ServedMethods implements GrpcMethods {
   readonly counts: MethodCount[] = [];
   receivedBytes = 0;
@@ -88,16 +99,13 @@ export class ServedMethods implements GrpcMethods {
   readonly clientCalls: Float64Array = new Float64Array(CLIENT_VERSIONS_MAX * 2);
   readonly #unary = new CountedUnary();
   readonly #routes: GrpcMethods;
-  readonly #guard: MethodGuard;
-  readonly #nowMs: (() => number) | null;
+  readonly #rules: ServingRules;
   readonly #inPlace: Map<string, InPlaceHandler> = new Map();
   readonly #factories: Map<string, GrpcCallFactory> = new Map();
 
-  /** `nowMs` only when the time of each call is to be measured. */
-  constructor(routes: GrpcMethods, guard: MethodGuard, nowMs: (() => number) | null) {
+  constructor(routes: GrpcMethods, rules: ServingRules) {
     this.#routes = routes;
-    this.#guard = guard;
-    this.#nowMs = nowMs;
+    this.#rules = rules;
   }
 
   inPlace(path: string): InPlaceHandler | undefined {
@@ -109,8 +117,8 @@ export class ServedMethods implements GrpcMethods {
   }
 
   unary(path: string, handler: InPlaceHandler): void {
-    const count = new MethodCount(path, 'unary', this.#nowMs !== null);
-    const guard = this.#guard;
+    const count = new MethodCount(path, 'unary', this.#rules.nowMs !== null);
+    const { guard, gate } = this.#rules;
     const counted = this.#unary;
     const answers = this.#answersOf(count);
     this.counts.push(count);
@@ -124,14 +132,16 @@ export class ServedMethods implements GrpcMethods {
       if (guard.isEnabled) failure ??= guard.refuse(path, bytes, start, end, call);
       if (failure !== null) {
         count.handled[failure.code]!++;
+        gate(call.connection);
         return call.fail(failure.code, failure.text);
       }
       counted.begin(call, answers, startMs);
       const to = handler(bytes, start, end, out, offset, counted);
       if (to === DEFERRED) return to;
+      gate(call.connection);
       if (to >= 0) this.sentBytes += to - offset;
       count.handled[to === FAILED ? counted.failedCode : 0]!++;
-      if (count.seconds !== null) count.seconds.record((this.#nowMs!() - startMs) / 1000);
+      if (count.seconds !== null) count.seconds.record((this.#rules.nowMs!() - startMs) / 1000);
       return to;
     };
     this.#inPlace.set(path, served);
@@ -141,6 +151,7 @@ export class ServedMethods implements GrpcMethods {
   /** Counts what a method answers later, or at length. */
   #answersOf(count: MethodCount): AnswerCount {
     return {
+      gate: this.#rules.gate,
       sent: (bytes) => {
         this.sentBytes += bytes;
       },
@@ -151,16 +162,16 @@ export class ServedMethods implements GrpcMethods {
   /** A call has ended that was begun at `startMs`. */
   note(count: MethodCount, code: GrpcCode, startMs: number): void {
     count.handled[code]!++;
-    if (count.seconds !== null) count.seconds.record((this.#nowMs!() - startMs) / 1000);
+    if (count.seconds !== null) count.seconds.record((this.#rules.nowMs!() - startMs) / 1000);
   }
 
   /** When a call begins, 0 where nobody wants to know. */
   startMsOf(count: MethodCount): number {
-    return count.seconds === null ? 0 : this.#nowMs!();
+    return count.seconds === null ? 0 : this.#rules.nowMs!();
   }
 
   call(path: string, factory: GrpcCallFactory): void {
-    const count = new MethodCount(path, typeOf(path), this.#nowMs !== null);
+    const count = new MethodCount(path, typeOf(path), this.#rules.nowMs !== null);
     this.counts.push(count);
     const served: GrpcCallFactory = (call) => {
       count.started++;
@@ -169,7 +180,7 @@ export class ServedMethods implements GrpcMethods {
       const { failure } = note;
       const make: GrpcCallFactory =
         failure === null ? factory : (refused) => new RefusedCall(refused, failure);
-      return new CountedCall(this, count, this.#guard, call, make);
+      return new CountedCall(this, count, this.#rules, call, make);
     };
     this.#factories.set(path, served);
     this.#routes.call(path, served, count.type);
@@ -202,7 +213,7 @@ export class ServedMethods implements GrpcMethods {
 
 /** The shape of a method that is served by calls. */
 function typeOf(path: string): GrpcShape {
-  if (path === '/etcdserverpb.Watch/Watch' || path.endsWith('KeepAlive')) return 'bidi_stream';
+  if (path === WATCH_PATH || path.endsWith('KeepAlive')) return 'bidi_stream';
   const isUnary = /^\/v3(?:lock|election)pb\./.test(path) && !path.endsWith('/Observe');
   return isUnary ? 'unary' : 'server_stream';
 }
@@ -232,7 +243,7 @@ class RefusedCall implements GrpcCallHandler {
 class CountedCall extends PassedCall implements GrpcCallHandler {
   readonly #table: ServedMethods;
   readonly #count: MethodCount;
-  readonly #guard: MethodGuard;
+  readonly #rules: ServingRules;
   readonly #handler: GrpcCallHandler;
   readonly #startMs: number;
   #isOver = false;
@@ -240,7 +251,7 @@ class CountedCall extends PassedCall implements GrpcCallHandler {
   constructor(
     table: ServedMethods,
     count: MethodCount,
-    guard: MethodGuard,
+    rules: ServingRules,
     call: GrpcCall,
     factory: GrpcCallFactory,
   ) {
@@ -248,17 +259,19 @@ class CountedCall extends PassedCall implements GrpcCallHandler {
     this.#table = table;
     this.#count = count;
     this.#startMs = table.startMsOf(count);
-    this.#guard = guard;
+    this.#rules = rules;
     this.#handler = factory(this);
   }
 
   override send(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
+    if (this.path !== WATCH_PATH) this.#rules.gate(this.connection);
     this.#count.sent++;
     this.#table.sentBytes += end - start;
     super.send(bytes, start, end);
   }
 
   override finish(code: GrpcCode, message?: string, trailers?: FieldList): void {
+    this.#rules.gate(this.connection);
     this.#end(code);
     super.finish(code, message, trailers);
   }
@@ -272,8 +285,9 @@ class CountedCall extends PassedCall implements GrpcCallHandler {
   onMessage(bytes: Buffer, start: number, end: number): void {
     this.#count.received++;
     this.#table.receivedBytes += end - start;
-    if (this.#guard.isEnabled) {
-      const refused = this.#guard.refuse(this.path, bytes, start, end, this);
+    const { guard } = this.#rules;
+    if (guard.isEnabled) {
+      const refused = guard.refuse(this.path, bytes, start, end, this);
       if (refused !== null) {
         this.finish(refused.code, refused.text);
         this.#handler.onCancel('aborted');

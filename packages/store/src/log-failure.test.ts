@@ -40,6 +40,7 @@ class IdleLog {
           whenDone: () => {},
           flush: (_fd, callback) => (this.endFlush = callback),
           join: () => Promise.resolve(),
+          end: () => {},
         };
       },
       nowMs: () => 0,

@@ -34,8 +34,10 @@ export interface LogThread {
   whenDone(done: number, callback: () => void): void;
   /** Flushes a file of the log beside the jobs. */
   flush(fd: number, callback: (error: Error | null) => void): void;
-  /** Resolves when the last job was done and the thread has ended. */
+  /** Resolves when the last job was done and the thread has ended, or has failed and told so. */
   join(): Promise<void>;
+  /** Ends it with whatever jobs it has. */
+  end(): void;
 }
 
 /** What a log needs of the world; the simulation has another one. */
@@ -71,6 +73,7 @@ class RealThread implements LogThread {
   readonly #times: DiskTimes;
   #restUntilMs = -Infinity;
   readonly #worker: Worker;
+  #hasEnded = false;
 
   constructor(start: WorkerStart, onNews: (news: WorkerNews) => void) {
     this.#words = new Int32Array(start.words);
@@ -84,6 +87,7 @@ class RealThread implements LogThread {
     this.#worker.on('error', (error: Error) =>
       onNews({ kind: 'failed', message: `the log's thread: ${error.message}` }),
     );
+    this.#worker.once('exit', () => (this.#hasEnded = true));
     this.#worker.unref();
   }
 
@@ -123,7 +127,12 @@ class RealThread implements LogThread {
     fdatasync(fd, callback);
   }
 
+  end(): void {
+    void this.#worker.terminate();
+  }
+
   join(): Promise<void> {
+    if (this.#hasEnded) return Promise.resolve();
     this.#worker.ref();
     return new Promise((resolve) => this.#worker.once('exit', () => resolve()));
   }

@@ -79,6 +79,9 @@ export class Log {
   #fd = -1;
   #isUnflushed = false;
   #isFlushing = false;
+  /** What is done but waits for the end of a flush, see `#collect`; 0 for nothing. */
+  #lateRevision = 0;
+  #lateChange = 0;
   /**
    * What the time of frames is ahead of the monotonic one: the machine's clock may be set while
    * the process runs, or have been set back since the last one, and leases go by these times.
@@ -173,6 +176,7 @@ export class Log {
 
   /** End of a turn: hands over what was applied, as far as slots are free. */
   submit(): void {
+    if (this.#store.hasFailed) return;
     this.#collect();
     const { batch } = this.#store;
     if (
@@ -182,7 +186,7 @@ export class Log {
       this.#reserve();
     }
     while (this.busySlots < SLOTS && !batch.isDrained) this.#submitFrame();
-    if (batch.isPending && this.#framesUnderWay === 0 && batch.isDrained) this.#publishAll();
+    if (batch.isPending && this.#isAllDone) this.#publishAll();
     this.#wait();
   }
 
@@ -245,16 +249,26 @@ export class Log {
     this.#thread.wake();
   }
 
-  /** Takes note of finished jobs and publishes what they made durable. */
+  get #isAllDone(): boolean {
+    return this.#framesUnderWay === 0 && this.#lateRevision === 0 && this.#store.batch.isDrained;
+  }
+
+  /**
+   * Takes note of finished jobs and publishes what they made durable. A flush of this thread that
+   * runs beside one of the worker's may be the only one of both that hears of an error (Linux tells
+   * it once for a descriptor): so it is waited for.
+   */
   #collect(): void {
     const done = Atomics.load(this.#words, WORD_DONE);
     let revision = 0;
     let change = 0;
+    let isLate = this.#lateRevision > 0;
     while (this.#done !== done) {
       const index = this.#done & (SLOTS - 1);
       if (this.#words[WORD_JOBS + index * 2] === JOB_FRAME) {
         this.#framesUnderWay--;
         this.#store.settle(this.#sizes[index] as number);
+        isLate ||= this.#isFlushing && this.#words[WORD_JOBS + index * 2 + 1] === 1;
       }
       if ((this.#revisions[index] as number) > 0) {
         revision = this.#revisions[index] as number;
@@ -263,8 +277,22 @@ export class Log {
       this.#done = (this.#done + 1) | 0;
     }
     if (revision === 0) return;
-    if (this.#framesUnderWay === 0 && this.#store.batch.isDrained) this.#publishAll();
+    if (isLate) {
+      this.#lateRevision = revision;
+      this.#lateChange = change;
+    } else this.#publishDone(revision, change);
+  }
+
+  #publishDone(revision: number, change: number): void {
+    if (this.#isAllDone) this.#publishAll();
     else this.#store.publish(revision, change);
+  }
+
+  /** The flush that was waited for has ended well. */
+  #publishLate(): void {
+    const revision = this.#lateRevision;
+    this.#lateRevision = 0;
+    if (revision > 0) this.#publishDone(revision, this.#lateChange);
   }
 
   #publishAll(): void {
@@ -307,8 +335,9 @@ export class Log {
         Atomics.store(this.#words, WORD_FLUSHED_SEGMENT, segment);
         Atomics.store(this.#words, WORD_FLUSHED, written);
       }
+      if (error === null) this.#publishLate();
       // A thread that has failed ends, and its files with it: its own word says why.
-      if (error !== null && !this.#isStopping && !this.#hasThreadFailed()) {
+      else if (!this.#hasThreadFailed()) {
         this.#store.fail(`the log cannot be flushed: ${error.message}`);
       }
     });
@@ -362,14 +391,18 @@ export class Log {
     return Atomics.load(this.#words, WORD_STATE) === -1;
   }
 
+  get #hasFailed(): boolean {
+    return this.#store.hasFailed || this.#hasThreadFailed();
+  }
+
   /** False when the log has failed. */
   async #drain(): Promise<boolean> {
     while (!this.#store.batch.isDrained || this.busySlots > 0) {
-      if (this.#hasThreadFailed()) return false;
+      if (this.#hasFailed) return false;
       this.submit();
       await this.#world.pause();
     }
-    return true;
+    return !this.#hasFailed;
   }
 
   async #flushAll(): Promise<void> {
@@ -378,19 +411,27 @@ export class Log {
     while (this.#isFlushing) await this.#world.pause();
   }
 
-  /** Writes out what is left, flushes, ends the worker. */
+  /**
+   * Writes out what is left, flushes, ends the worker. A log that fails on the way tells its store
+   * so, as always, and writes no more: after a failed flush the next one may say that all is well.
+   */
   async close(): Promise<void> {
     this.#isStopping = true;
     this.#stopFlushing();
     const ended = this.#thread.join();
-    if (!(await this.#drain())) return;
+    const isWritten = (await this.#drain()) && (await this.#writeClosed());
+    if (isWritten) this.#give(JOB_CLOSE, 1, 0, 0);
+    else if (!this.#hasThreadFailed()) this.#thread.end();
+    await ended;
+    if (!this.#hasFailed) this.#collect();
+  }
+
+  async #writeClosed(): Promise<boolean> {
     // Flushed before the last word is written, which thereby tells it of everything before.
     await this.#flushAll();
+    if (this.#hasFailed) return false;
     this.#store.batch.closed();
-    if (!(await this.#drain())) return;
-    this.#give(JOB_CLOSE, 1, 0, 0);
-    await ended;
-    this.#collect();
+    return this.#drain();
   }
 }
 

@@ -7,6 +7,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { makeDirectory } from '@megaplane/base/directory';
+import { closeLog } from './closing.ts';
 import type { StorageOptions } from './contract.ts';
 import { keepHome } from './home.ts';
 import { type DirectoryLock, bootId, lockDirectory } from './lock.ts';
@@ -19,8 +20,6 @@ import { Snapshots } from './snapshots.ts';
 import { Store } from './store.ts';
 import { MemoryWarmer } from './warm-memory.ts';
 
-/** What the last snapshot may take before the store closes without it. */
-const CLOSING_MS_MAX = 5000;
 /** Granularity of lease expiry. */
 const TICK_MS = 100;
 const DEFRAGMENT_MS_MAX = 60_000;
@@ -53,7 +52,10 @@ export interface OpenStore {
    * snapshot replaces the log). In slices; resolves when done, at latest after DEFRAGMENT_MS_MAX.
    */
   defragment(): Promise<void>;
-  /** Ends the clockwork and, with a log, flushes and closes it and gives the lock back. */
+  /**
+   * Ends the clockwork and, with a log, flushes and closes it and gives the lock back. A disk that
+   * fails meanwhile is told as at any other time, by `store.onLogFailure`.
+   */
   close(): Promise<void>;
 }
 
@@ -164,25 +166,12 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
     close: async () => {
       clockwork.stop();
       home.stop();
-      await home.lookLast();
-      await writeLast(store, log, snapshots);
-      await log.close();
+      if (!store.hasFailed) await home.lookLast();
+      const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+      await closeLog({ store, log, snapshots, turn });
       lock.release();
     },
   };
-}
-
-/** A snapshot on the way out, if it is ready in time; one that is not ready counts for nothing. */
-async function writeLast(store: Store, log: Log, snapshots: Snapshots): Promise<void> {
-  store.flush();
-  log.submit();
-  snapshots.beginLast();
-  const endMs = performance.now() + CLOSING_MS_MAX;
-  while (snapshots.isRunning && performance.now() < endMs) {
-    log.submit();
-    snapshots.step();
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 async function defragment(store: Store, snapshots: Snapshots | null): Promise<void> {

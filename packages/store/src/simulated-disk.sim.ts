@@ -17,10 +17,15 @@ const SPACE_BYTES = 64 * 1024 * 1024;
 interface Content {
   written: Buffer;
   flushed: Buffer;
+  /** Ranges, from and to, whose flush has failed: later ones take them for done. */
+  readonly doubtful: number[];
 }
 
 export interface DiskFaults {
-  /** The next flush fails, and nobody knows what of it is on the disk. */
+  /**
+   * The next flush fails, and nobody knows what of it is on the disk: nobody is told a second time,
+   * and later flushes do not write it.
+   */
   failsFlush: boolean;
   /** Bytes left; a write beyond them is cut short and fails. */
   spaceBytes: number;
@@ -44,7 +49,7 @@ class SimulatedFile implements LogFile {
   constructor(disk: SimulatedDisk, fd: number, header: Buffer) {
     this.#disk = disk;
     this.fd = fd;
-    this.content = { written: Buffer.from(header), flushed: Buffer.alloc(0) };
+    this.content = { written: Buffer.from(header), flushed: Buffer.alloc(0), doubtful: [] };
     this.size = header.length;
   }
 
@@ -72,6 +77,7 @@ class SimulatedFile implements LogFile {
     const { faults } = this.#disk;
     if (faults.failsFlush) {
       faults.failsFlush = false;
+      this.content.doubtful.push(this.content.flushed.length, this.content.written.length);
       throw new DiskError('EIO');
     }
     this.content.flushed = Buffer.from(this.content.written);
@@ -152,7 +158,7 @@ export class SimulatedDisk implements LogDisk {
 
   /** Replaces a file by what the reader of a real directory made of it. */
   put(name: string, bytes: Buffer): void {
-    const content = { written: bytes, flushed: bytes };
+    const content = { written: bytes, flushed: bytes, doubtful: [] };
     this.#names.set(name, content);
     this.#synced.set(name, content);
   }
@@ -173,7 +179,7 @@ export class SimulatedDisk implements LogDisk {
   }
 
   /** Any subset of the unflushed sectors, one of them perhaps torn. */
-  #decay({ written, flushed }: Content): Buffer {
+  #decay({ written, flushed, doubtful }: Content): Buffer {
     const keeps = this.random.next();
     const size = flushed.length + this.random.below(written.length - flushed.length + 1);
     const left = Buffer.alloc(size);
@@ -185,6 +191,11 @@ export class SimulatedDisk implements LogDisk {
       const to = isTorn ? at + this.random.below(end - at + 1) : end;
       const from = Math.max(at, flushed.length);
       if (to > from) written.copy(left, from, from, to);
+    }
+    for (let i = 0; i < doubtful.length; i += 2) {
+      for (let at = doubtful[i]!; at < Math.min(size, doubtful[i + 1]!); at += SECTOR_BYTES) {
+        if (this.random.next() < 0.5) left.fill(0, at, Math.min(at + SECTOR_BYTES, size));
+      }
     }
     return left;
   }

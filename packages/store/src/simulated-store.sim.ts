@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { Random } from '@megaplane/base/random';
 import type { PrefixPolicy, Durability } from './contract.ts';
 import { DiskTimes } from './disk-times.ts';
-import type { WorkerStart } from './log-files.ts';
+import { closeLog } from './closing.ts';
+import { WORD_STATE, type WorkerStart } from './log-files.ts';
 import { LogJobs } from './log-jobs.ts';
 import type { LogThread, LogWorld, WorkerNews } from './log-thread.ts';
 import { LogWriter } from './log-writer.ts';
@@ -23,6 +24,13 @@ const FLUSH_MS = 100;
 /** The reader's flushes cost nothing where files are memory. */
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
+/** A flush of the main thread: asked for, then done, then told. */
+interface Flush {
+  readonly fd: number;
+  readonly callback: (error: Error | null) => void;
+  outcome?: Error | null;
+}
+
 /** Thread and timers of a log, moved on by the simulation alone. */
 class SimulatedThread implements LogThread, LogWorld {
   readonly disk: SimulatedDisk;
@@ -33,10 +41,12 @@ class SimulatedThread implements LogThread, LogWorld {
   #waiting: { readonly done: number; readonly callback: () => void } | null = null;
   #onTimer: () => void = () => {};
   #timerMs = 0;
-  readonly #flushes: (() => void)[] = [];
+  readonly #flushes: Flush[] = [];
+  readonly #pauses: (() => void)[] = [];
   /** Told, and not heard yet. */
   readonly #news: WorkerNews[] = [];
   hasFailed = false;
+  #onEnd: () => void = () => {};
 
   constructor(disk: SimulatedDisk, clock: { nowMs: number }) {
     this.disk = disk;
@@ -73,8 +83,10 @@ class SimulatedThread implements LogThread, LogWorld {
       work();
     } catch (error) {
       this.hasFailed = true;
-      this.#onNews({ kind: 'failed', message: (error as Error).message });
+      this.#words[WORD_STATE] = -1;
+      this.#news.push({ kind: 'failed', message: (error as Error).message });
     }
+    if (this.hasFailed || this.#jobs?.isClosed === true) this.#onEnd();
   }
 
   wake(): void {}
@@ -89,19 +101,33 @@ class SimulatedThread implements LogThread, LogWorld {
   }
 
   flush(fd: number, callback: (error: Error | null) => void): void {
-    this.#flushes.push(() => {
-      try {
-        this.disk.flush(fd);
-        callback(null);
-      } catch (error) {
-        this.hasFailed = true;
-        callback(error as Error);
-      }
-    });
+    this.#flushes.push({ fd, callback });
+  }
+
+  #stepFlush(): void {
+    const [flush] = this.#flushes;
+    if (flush === undefined) return;
+    if (flush.outcome !== undefined) {
+      this.#flushes.shift();
+      flush.callback(flush.outcome);
+      return;
+    }
+    try {
+      this.disk.flush(flush.fd);
+      flush.outcome = null;
+    } catch (error) {
+      flush.outcome = error as Error;
+    }
   }
 
   join(): Promise<void> {
-    return Promise.resolve();
+    const ended = this.hasFailed || this.#jobs?.isClosed === true;
+    return ended ? Promise.resolve() : new Promise((resolve) => (this.#onEnd = resolve));
+  }
+
+  end(): void {
+    this.hasFailed = true;
+    this.#onEnd();
   }
 
   nowMs(): number {
@@ -119,7 +145,12 @@ class SimulatedThread implements LogThread, LogWorld {
   }
 
   pause(): Promise<void> {
-    return Promise.resolve();
+    return new Promise((resolve) => this.#pauses.push(resolve));
+  }
+
+  /** Pauses end. */
+  goOn(): void {
+    for (const resolve of this.#pauses.splice(0)) resolve();
   }
 
   /** The thread does one group of jobs. */
@@ -142,7 +173,7 @@ class SimulatedThread implements LogThread, LogWorld {
       this.#timerMs = this.clock.nowMs + FLUSH_MS;
       this.#onTimer();
     }
-    this.#flushes.shift()?.();
+    this.#stepFlush();
   }
 }
 
@@ -210,6 +241,12 @@ export class SimulatedStore {
     this.#isDirty = false;
     this.store.flush();
     this.#log.submit();
+  }
+
+  /** Ends it as a signal does; its steps wait for `thread.goOn`. */
+  close(): Promise<void> {
+    const turn = (): Promise<void> => this.thread.pause();
+    return closeLog({ store: this.store, log: this.#log, snapshots: this.#snapshots, turn });
   }
 
   get isDirty(): boolean {

@@ -117,6 +117,11 @@ export class Store implements RevisionedStore {
     return this.#publishedChange;
   }
 
+  /** The log cannot go on: nothing is shown from here on that was not shown before. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   get isPending(): boolean {
     return this.#published !== this.#applied || this.batch.isPending;
   }
@@ -393,7 +398,8 @@ export class Store implements RevisionedStore {
     if (this.#sub === 0) return this.#applied;
     this.#sub = 0;
     this.#applied++;
-    if (!this.#touchesLog && !this.batch.isPending && this.#published === this.#applied - 1) {
+    const isAlone = !this.batch.isPending && this.#published === this.#applied - 1;
+    if (!this.#touchesLog && isAlone && !this.#hasFailed) {
       this.#published = this.#applied;
       this.#publishedChange = this.batch.changes;
       this.#pendingBytes = 0;
@@ -541,6 +547,7 @@ export class Store implements RevisionedStore {
   /** End of a turn: what was published in memory is shown. The log's part is the shell's. */
   flush(): void {
     this.#isDirty = false;
+    if (this.#hasFailed) return;
     if (!this.batch.isPending) this.#pendingBytes = 0;
     if (this.#toldRevision !== this.#published && !this.batch.isPending) {
       this.publish(this.#published);
@@ -551,8 +558,12 @@ export class Store implements RevisionedStore {
     this.#wakeRestless();
   }
 
-  /** The log holds everything up to `revision` as promised. */
+  /**
+   * The log holds everything up to `revision` as promised. The only way to answers and watchers, and
+   * closed once the log has failed: whatever is told of it then comes too late.
+   */
   publish(revision: number, change: number = this.batch.changes): void {
+    if (this.#hasFailed) return;
     assert(revision >= this.#published, 'the published revision would go back');
     assert(revision <= this.#applied, 'a revision is published before it is applied');
     this.#published = revision;
@@ -603,6 +614,7 @@ export class Store implements RevisionedStore {
   }
 
   tick(nowMs: number): void {
+    if (this.#hasFailed) return;
     this.leases.expire(nowMs);
     if (nowMs >= this.#noteMs) {
       this.#noteMs = nowMs + LEASE_NOTE_MS;

@@ -152,6 +152,37 @@ export class World {
     if (drawn < 8 || (hasFailed && this.#random.below(10) === 0)) this.crash();
   }
 
+  /**
+   * The process is asked to end while clients go on, and is killed or cut off at any point of that.
+   * What was shown before, or is shown on the way, must be there afterwards.
+   */
+  async stop(): Promise<void> {
+    const { sim } = this.#server;
+    const { faults } = sim.disk;
+    const isOver = { value: false };
+    void sim.close().then(() => (isOver.value = true));
+    const end = this.#random.below(120);
+    for (let i = 0; i < end; i++) {
+      const steps: readonly (() => void)[] = [
+        () => sim.thread.step(),
+        () => sim.thread.hear(),
+        () => sim.thread.goOn(),
+        () => sim.tick((this.#clock.nowMs += this.#random.below(80))),
+        () => this.#one(this.#clients).connection.deliver(),
+        () => this.#read(),
+        () => this.#watch(),
+        () => (isOver.value ? undefined : this.#write()),
+      ];
+      this.#one(steps)();
+      const drawn = this.#random.below(40);
+      if (drawn === 0) faults.failsFlush = true;
+      if (drawn === 1) faults.spaceBytes = this.#random.below(3000);
+      // What the step let go on.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.crash();
+  }
+
   #tick(): void {
     this.#clock.nowMs += this.#random.below(80);
     this.#server.sim.tick(this.#clock.nowMs);
