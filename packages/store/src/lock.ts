@@ -1,11 +1,14 @@
 // shell: one process per data directory
 /**
- * The lock is a file that names its holder by process id, start time and boot: a holder that was
+ * Two locks. One is the kernel's, on a file of its own, see kernel-lock.ts: it holds between
+ * containers and machines. The other is a file that names its holder by process id, start time and
+ * boot, for people and for whoever looks whether the directory is still the same: a holder that was
  * killed does not lock anybody out, and a process id that was given to another program does not
  * either.
  */
 import { linkSync, readFile, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type KernelLock, lockFile } from './kernel-lock.ts';
 
 const ATTEMPTS_MAX = 5;
 
@@ -21,25 +24,53 @@ export interface DirectoryLock {
 export function lockDirectory(dir: string): DirectoryLock {
   const path = join(dir, 'lock');
   const mine = `${process.pid} ${startTime(process.pid) ?? '-'} ${bootId()}\n`;
+  let kernel = lockKernel(dir, path);
+  try {
+    takeName(dir, path, mine);
+  } catch (error) {
+    kernel.release();
+    throw error;
+  }
+  return {
+    release: () => {
+      release(path, mine);
+      kernel.release();
+    },
+    isLost: (tell) =>
+      readFile(path, 'latin1', (failure, found) => {
+        if (failure === null ? found !== mine : isGone(failure)) tell(true);
+        else kernel.isLost(tell);
+      }),
+    retake: () => {
+      const found = readOrNull(path);
+      // Its process may be of another container, where nobody here can see whether it runs.
+      if (found !== null && found !== mine) throw inUse(dir, found);
+      kernel.release();
+      kernel = lockKernel(dir, path);
+      if (found === null) takeName(dir, path, mine);
+    },
+  };
+}
+
+function lockKernel(dir: string, path: string): KernelLock {
+  const kernel = lockFile(join(dir, 'kernel.lock'));
+  if (kernel !== null) return kernel;
+  const holder = readOrNull(path);
+  if (holder !== null) throw inUse(dir, holder);
+  throw new Error(
+    `the data directory ${dir} is in use by another process, perhaps of another container or ` +
+      'machine, or its file system takes no locks; stop that process, or give this one another ' +
+      'directory',
+  );
+}
+
+/** Writes who has the directory. Throws when the file names a process that runs. */
+function takeName(dir: string, path: string, mine: string): void {
   const draft = join(dir, `lock.${process.pid}`);
   writeFileSync(draft, mine, { mode: 0o600 });
   try {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      if (tryLink(draft, path)) {
-        return {
-          release: () => release(path, mine),
-          isLost: (tell) =>
-            readFile(path, 'latin1', (failure, found) =>
-              tell(failure === null ? found !== mine : isGone(failure)),
-            ),
-          retake: () => {
-            const found = readOrNull(path);
-            // Its process may be of another container, where nobody here can see whether it runs.
-            if (found !== null && found !== mine) throw inUse(dir, found);
-            if (found === null) lockDirectory(dir);
-          },
-        };
-      }
+      if (tryLink(draft, path)) return;
       const theirs = readOrNull(path);
       if (theirs === null) continue;
       if (isHeld(theirs)) throw inUse(dir, theirs);
