@@ -53,7 +53,8 @@ function makeFile(path: string): void {
 function lockExclusively(path: string): DatabaseSync | null {
   const database = new DatabaseSync(path);
   try {
-    database.exec('BEGIN EXCLUSIVE');
+    // Nothing is written that a journal, a file of its own, would be for.
+    database.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE');
     return database;
   } catch (error) {
     database.close();

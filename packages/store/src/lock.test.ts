@@ -54,6 +54,8 @@ test('a second container is refused, and neither store is harmed', { skip }, asy
   const [code] = (await once(second, 'close')) as [number];
   assert.notEqual(code, 0);
   assert.match(await errors, /is in use by process \d+; stop that process/);
+  const locks = readdirSync(dir).filter((name) => name.includes('lock'));
+  assert.deepEqual(locks.sort(), ['kernel.lock', 'lock']);
   const rest = textOf(first.stdout);
   const ended = once(first, 'close');
   first.stdin?.end();
