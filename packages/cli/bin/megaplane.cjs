@@ -30,7 +30,10 @@ function run(node, args) {
   if (typeof process.execve === 'function') {
     process.execve(node, [node].concat(args), process.env);
   }
-  var child = childProcess.spawn(node, args, { stdio: 'inherit' });
+  // It ends when this process is gone, also one that was killed; and this one's parents are those
+  // that it looks for where npm started it: see src/parent.ts.
+  var env = Object.assign({}, process.env, { MEGAPLANE_PARENT: String(process.pid) });
+  var child = childProcess.spawn(node, args, { stdio: 'inherit', env: env });
   // A terminal sends its signals to the whole group, so the child has SIGINT already; what is sent
   // to this process alone is passed on.
   process.on('SIGINT', function () {});

@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { beginWithHugePages } from './huge-pages.ts';
+import { endWithParent } from './parent.ts';
 
 beginWithHugePages(process.argv.slice(2));
+endWithParent(process.env);
 // Who read our words has gone (`megaplane ... | head`): the work goes on, and nothing is said.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 // Compiled code is kept between starts: it halves the time to the first answer.
