@@ -17,6 +17,7 @@ import { replayDirectory } from './replay.ts';
 import { type Boot, Restorer } from './restorer.ts';
 import { Slices } from './slices.ts';
 import { Snapshots } from './snapshots.ts';
+import { Stalls } from './stalls.ts';
 import { Store } from './store.ts';
 import { MemoryWarmer } from './warm-memory.ts';
 
@@ -213,15 +214,18 @@ function startClockwork(
       if (moderation.isDue(writes, performance.now())) process.nextTick(pause);
     });
   };
+  const stalls = new Stalls();
+  let endsLeases = true;
   const slice = (nowMs: number): boolean => {
     const isSweeping = store.sweep.hasWork;
-    store.tick(nowMs);
+    store.tick(nowMs, endsLeases);
     if (isSweeping) store.sweep.slices.record(performance.now() - nowMs);
     const isWriting = snapshots?.step() === true;
     return isWriting || (isSweeping && store.sweep.hasWork);
   };
   const slices = new Slices(() => performance.now());
   const tick = (): void => {
+    endsLeases = stalls.look(performance.now());
     slices.run(slice);
     if (isStopped) return;
     const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;

@@ -613,9 +613,10 @@ export class Store implements RevisionedStore {
     this.#markDirty();
   }
 
-  tick(nowMs: number): void {
+  /** A look at the clock; `endsLeases` when leases may be ended in it. */
+  tick(nowMs: number, endsLeases: boolean = true): void {
     if (this.#hasFailed) return;
-    this.leases.expire(nowMs);
+    if (endsLeases) this.leases.expire(nowMs);
     if (nowMs >= this.#noteMs) {
       this.#noteMs = nowMs + LEASE_NOTE_MS;
       this.leases.note(nowMs);

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Stalls } from './stalls.ts';
+
+/** Looks after so many milliseconds each, and what may be done in them. */
+function looks(...gapsMs: number[]): string {
+  const stalls = new Stalls();
+  let nowMs = 50_000;
+  return gapsMs.map((gapMs) => (stalls.look((nowMs += gapMs)) ? 'ends' : 'waits')).join(' ');
+}
+
+test('a process that looks as it should ends leases at once, from its first look on', () => {
+  assert.equal(looks(0, 100, 130, 900, 100), 'ends ends ends ends ends');
+});
+
+test('after a pause some looks and a second go by before any lease is ended', () => {
+  assert.equal(looks(0, 60_000, 1, 1, 1, 1), 'ends waits waits waits waits waits');
+  assert.equal(looks(0, 60_000, 500, 500, 1, 1), 'ends waits waits waits ends ends');
+});
+
+test('a process that is late all the time ends leases all the same', () => {
+  const all = looks(...Array.from({ length: 40 }, () => 5000));
+  assert.equal(all.split('ends').length - 1, 10);
+});
