@@ -22,6 +22,8 @@ import type { EtcdFailure } from './failures.ts';
 
 /** Largest answer that clients take; beyond twice as much gRPC could not tell its length. */
 export const ANSWER_BYTES_MAX = 0x7fffffff;
+/** What a message may have beside a request of the largest size, as in etcd. */
+export const MESSAGE_OVERHEAD_BYTES: number = 512 * 1024;
 /** Of etcd's limit on a write, its raft entry takes these beside the request and its length. */
 const LOG_OVERHEAD_BYTES = 15;
 

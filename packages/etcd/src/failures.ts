@@ -46,6 +46,7 @@ type EtcdFailureName =
   | 'badTransferee'
   | 'downgradeFormat'
   | 'downgradeTarget'
+  | 'peerUrlsExist'
   | 'memberUrls'
   | 'notEnoughMembers'
   | 'notLearner'
@@ -82,6 +83,7 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   badTransferee: failure(failedPrecondition, 'bad leader transferee'),
   downgradeFormat: failure(invalidArgument, 'wrong downgrade target version format'),
   downgradeTarget: failure(invalidArgument, 'invalid downgrade target version'),
+  peerUrlsExist: failure(failedPrecondition, 'Peer URLs already exists'),
   memberUrls: failure(invalidArgument, 'given member URLs are invalid'),
   // etcd's table has the client's error in place of the server's, so it comes without its code.
   notEnoughMembers: failure(

@@ -152,3 +152,23 @@ test('alarms, members, leases and bad requests answer as etcd 3.4', { skip: SKIP
 test('alarms, members, leases and bad requests answer as etcd 3.6', { skip: NEWER_SKIP }, () =>
   compare(NEWER?.etcd ?? '', (_path, text) => text),
 );
+
+test('an empty store has a size and the default quota, and its own peer address is taken', async () => {
+  const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
+  const peer = new Peer(server.addresses[0]?.port ?? 0);
+  try {
+    const status = await peer.show('Maintenance/Status', []);
+    const numberOf = (field: number): number =>
+      Number(new RegExp(`\\| ${field}:(\\d+)`).exec(status)?.[1]);
+    assert(numberOf(3) > 0 && numberOf(9) > 0 && numberOf(9) <= numberOf(3), status);
+    assert.equal(numberOf(12), 2_147_483_648);
+    const add = (url: string): Promise<string> => peer.show('Cluster/MemberAdd', [[1, url]]);
+    assert.equal(await add('http://localhost:2380'), '9 etcdserver: Peer URLs already exists');
+    assert.match(await add('http://localhost:2381'), /^12 /);
+  } finally {
+    peer.close();
+    await server.close();
+    await opened.close();
+  }
+});

@@ -22,9 +22,19 @@ import { unlessMalformed } from './whole-message.ts';
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';
 
+/** What etcd's file has before there is any key; some tools take a size of 0 for a failure. */
+const EMPTY_BYTES = 20_480;
+/** The quota that etcd tells of, and keeps to, where none is set; here it is only told of. */
+const QUOTA_DEFAULT_BYTES: number = 2 ** 31;
+
 /** Bytes of keys, values and history that are alive. */
 export function bytesInUse(context: EtcdContext): number {
-  return context.store.arenas.liveBytes;
+  return EMPTY_BYTES + context.store.arenas.liveBytes;
+}
+
+/** The same with what is free between them. */
+export function bytesTaken(context: EtcdContext): number {
+  return EMPTY_BYTES + context.store.arenas.allocatedBytes;
 }
 
 function statusHandler(context: EtcdContext): InPlaceHandler {
@@ -34,7 +44,7 @@ function statusHandler(context: EtcdContext): InPlaceHandler {
     const revision = store.appliedRevision;
     let at = context.writeHeader(out, offset, revision);
     at = writeTextField(out, at, 2, ETCD_VERSION);
-    at = writeInt64Field(out, at, 3, store.arenas.allocatedBytes);
+    at = writeInt64Field(out, at, 3, bytesTaken(context));
     at = writeMemberId(context, out, at, 4);
     at = writeInt64Field(out, at, 5, revision);
     at = writeInt64Field(out, at, 6, context.term);
@@ -42,7 +52,7 @@ function statusHandler(context: EtcdContext): InPlaceHandler {
     for (const alarm of store.alarms.list()) at = writeTextField(out, at, 8, alarmText(alarm));
     at = writeInt64Field(out, at, 9, bytesInUse(context));
     at = writeTextField(out, at, 11, '3.6.0');
-    at = writeInt64Field(out, at, 12, context.limits.quotaBytes);
+    at = writeInt64Field(out, at, 12, context.limits.quotaBytes || QUOTA_DEFAULT_BYTES);
     // No downgrade goes on: an empty message, which etcd sends too.
     const info = openMessage(out, at, 13);
     return closeMessage(out, info, info);

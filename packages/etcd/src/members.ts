@@ -124,7 +124,11 @@ export function registerMembers(
   methods.unary(`${service}/MemberList`, list);
   methods.unary(
     `${service}/MemberAdd`,
-    refuse(context, 1, (change) => (areUrls(change) ? ETCD.notSupported : ETCD.memberUrls)),
+    refuse(context, 1, (change) => {
+      if (!areUrls(change)) return ETCD.memberUrls;
+      const isOwn = change.urls.some((url) => member.peerUrls.includes(url));
+      return isOwn ? ETCD.peerUrlsExist : ETCD.notSupported;
+    }),
   );
   methods.unary(
     `${service}/MemberRemove`,

@@ -9,7 +9,7 @@ import { newPage } from '@megaplane/store/ranges';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import { sizeInt64, writeVarint } from '@megaplane/wire/protobuf-write';
-import type { EtcdContext } from './context.ts';
+import { ANSWER_BYTES_MAX, type EtcdContext } from './context.ts';
 import { ETCD, type EtcdFailure, storeFailure } from './failures.ts';
 import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
 
@@ -69,6 +69,7 @@ class RangeStream implements GrpcCallHandler {
     }
     this.#context.guard(this.#call.connection);
     if (request.countOnly) this.#sendCount(request);
+    else if (request.target !== TARGET_KEY) this.#sendSorted(request);
     else this.#begin(request);
   }
 
@@ -98,6 +99,26 @@ class RangeStream implements GrpcCallHandler {
     const { page } = this.#context;
     request.read(this.#context, page);
     this.#send(page.count, false, this.#context.store.appliedRevision, false);
+    this.#call.finish(GRPC_CODES.ok);
+  }
+
+  /**
+   * With a target and no order Range sorts ascending. etcd's stream does so piece by piece and loses
+   * keys on the way; here it is sent whole.
+   */
+  #sendSorted(request: RangeRequest): void {
+    const context = this.#context;
+    const { page } = context;
+    request.read(context, page);
+    const size = rangeBodySize(context, page, request.keysOnly);
+    if (size > ANSWER_BYTES_MAX) {
+      this.#call.finish(
+        GRPC_CODES.resourceExhausted,
+        'the sorted answer is too large for one message',
+      );
+      return;
+    }
+    this.#send(page.count, page.more, context.store.appliedRevision, request.keysOnly);
     this.#call.finish(GRPC_CODES.ok);
   }
 

@@ -11,7 +11,7 @@ import { alarmName, unlessCorrupt } from './alarms.ts';
 import { AutoCompaction, type AutoCompactionPolicy } from './auto-compaction.ts';
 import { Compactor, compactHandler } from './compaction.ts';
 import type { WireLimits } from '@megaplane/wire/limits';
-import { EtcdContext, type EtcdLimits } from './context.ts';
+import { EtcdContext, type EtcdLimits, MESSAGE_OVERHEAD_BYTES } from './context.ts';
 import { Gateway, streamsBody } from './gateway/gateway.ts';
 import { grpcOnly, httpHandler } from './http.ts';
 import { Health } from './http/health.ts';
@@ -31,8 +31,6 @@ import { ServedMethods } from './served-methods.ts';
 import { txnHandler } from './txn.ts';
 import { WatchService } from './watch.ts';
 
-/** etcd's default limit on a received message: 1.5 MiB of request and 512 KiB of overhead. */
-const MESSAGE_OVERHEAD_BYTES: number = 512 * 1024;
 const PROGRESS_RETRY_MS = 20;
 /** Of one round of the event loop; what it reads is worked off in it, so others wait as long. */
 const READ_MS_MAX = 4;

@@ -17,11 +17,14 @@ import { ETCD, type EtcdFailure } from './failures.ts';
 import { keyValueSize, writeKeyValue } from './key-value.ts';
 import { LengthGaps, OPEN_BYTES } from './length-gaps.ts';
 import { admission, isOverQuota, isSpaceTight, raiseNoSpace } from './alarms.ts';
+import { mergedMessage } from './merged-message.ts';
 import { DeleteRequest, PutRequest } from './put.ts';
 import { RangeRequest, rangeBodySize, writeRangeBody } from './range.ts';
 import { type KeySets, findDuplicate } from './txn-keys.ts';
 import { isDeepMessage, isMessage } from './whole-message.ts';
 
+/** Name of the message. */
+const TXN = 'TxnRequest';
 export const FIELD_COMPARE = 1;
 export const FIELD_SUCCESS = 2;
 export const FIELD_FAILURE = 3;
@@ -66,6 +69,8 @@ export class TxnRunner {
   readonly #gaps = new LengthGaps();
   /** The answer is longer than one may be: it is counted on, and no longer written. */
   #isOverlong = false;
+  /** An operation came in parts, see merged-message.ts. */
+  #isParted = false;
   /** Revision of operations' headers: the next one after the first change. */
   #hasChanged = false;
 
@@ -76,6 +81,11 @@ export class TxnRunner {
   /** Does something other than a read stand in some branch? After `validate`. */
   get hasWrite(): boolean {
     return this.#hasWrite;
+  }
+
+  /** Does an operation come in parts? Then all of it has to be read from `mergedMessage`. */
+  get isParted(): boolean {
+    return this.#isParted;
   }
 
   #walker(depth: number): ProtobufReader {
@@ -96,6 +106,7 @@ export class TxnRunner {
       if (reader.field > OP_TXN) continue;
       // What another one replaces still has to be a message.
       if (this.#op !== 0 && !isMessage(this.#bytes, this.#opAt, this.#opTo)) return false;
+      if (this.#op === reader.field) this.#isParted = true;
       this.#op = reader.field;
       this.#opAt = reader.chunkStart;
       this.#opTo = reader.chunkEnd;
@@ -111,11 +122,12 @@ export class TxnRunner {
     this.#needsKeyCheck = false;
     this.#cost = 0;
     this.#grows = false;
+    this.#isParted = false;
     this.#isTight = isSpaceTight(this.#context);
     const budget = this.#context.limits.txnOpsMax;
     const invalid = this.#validate(start, end, budget, 0);
     if (invalid !== null) {
-      return isDeepMessage(bytes, start, end, 'TxnRequest') ? invalid : ETCD.malformed;
+      return isDeepMessage(bytes, start, end, TXN) ? invalid : ETCD.malformed;
     }
     if (this.#needsKeyCheck && this.#hasDuplicate(start, end)) return ETCD.duplicateKey;
     // What only reads never enters etcd's log.
@@ -461,8 +473,12 @@ export function txnHandler(context: EtcdContext): InPlaceHandler {
   const runner = new TxnRunner(context);
   const { store } = context;
   const times = context.measures.applied[APPLIED_TXN]!;
-  return (bytes, start, end, out, offset, call) => {
+  const run: InPlaceHandler = (bytes, start, end, out, offset, call) => {
     const invalid = runner.validate(bytes, start, end);
+    if (runner.isParted && isDeepMessage(bytes, start, end, TXN)) {
+      const whole = mergedMessage(bytes.subarray(start, end), TXN);
+      return run(whole, 0, whole.length, out, offset, call);
+    }
     if (invalid !== null) return context.fail(call, invalid);
     const refused = runner.refusal();
     if (refused !== null) return context.fail(call, refused);
@@ -491,4 +507,5 @@ export function txnHandler(context: EtcdContext): InPlaceHandler {
     runner.trim();
     return target === out ? at : call.reply(target.subarray(0, at));
   };
+  return run;
 }

@@ -33,8 +33,13 @@ export class WatchEvents {
     this.#sizes.clear();
   }
 
-  /** Makes [at, to) of `bytes` the event of a record. */
-  find(ref: number, hasPrevious: boolean): void {
+  /**
+   * Makes [at, to) of `bytes` the event of a record. As with etcd, which reads what was before at the
+   * revision before, it has no previous value where that revision is compacted.
+   */
+  find(ref: number, wantsPrevious: boolean): void {
+    const { compactRevision } = this.#store;
+    const hasPrevious = wantsPrevious && this.#store.modRevision(ref) > compactRevision;
     const name = ref * 2 + (hasPrevious ? 1 : 0);
     const place = this.#places.get(name);
     if (place !== undefined) {

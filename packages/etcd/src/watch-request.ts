@@ -1,4 +1,5 @@
 // data plane: WatchRequest
+import { mergedMessage } from './merged-message.ts';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 
 export const WATCH_NONE = 0;
@@ -42,6 +43,7 @@ export class WatchRequest {
     const reader = this.#outer.reset(bytes, start, end);
     this.kind = WATCH_NONE;
     this.bytes = bytes;
+    let isParted = false;
     while (reader.next()) {
       if (reader.wireType !== WIRE_BYTES) {
         reader.skip();
@@ -49,10 +51,13 @@ export class WatchRequest {
       }
       reader.chunk();
       if (reader.field > WATCH_PROGRESS) continue;
+      isParted ||= this.kind === reader.field;
       this.kind = reader.field;
       if (!this.#decodeMember(reader.chunkStart, reader.chunkEnd)) return false;
     }
-    return reader.failure === FAILURE_NONE;
+    if (reader.failure !== FAILURE_NONE || !isParted) return reader.failure === FAILURE_NONE;
+    const whole = mergedMessage(bytes.subarray(start, end), 'WatchRequest');
+    return this.decode(whole, 0, whole.length);
   }
 
   #decodeMember(start: number, end: number): boolean {

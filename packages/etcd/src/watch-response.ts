@@ -13,6 +13,7 @@ import type { WatchId } from './watch-request.ts';
 
 /** Header, id and the mark of a fragment, at most. */
 export const HEAD_ROOM_BYTES = 64;
+const scratch: Buffer = Buffer.alloc(16);
 const NONE: Buffer = Buffer.alloc(0);
 
 export class WatchResponse {
@@ -91,6 +92,11 @@ export class WatchResponse {
 function idSize(id: WatchId): number {
   if (id === 0) return 0;
   return typeof id === 'number' && id > 0 && id < 2 ** 28 ? 1 + sizeVarint(id) : -1;
+}
+
+/** Bytes that `writeId` writes. */
+export function idBytes(id: WatchId): number {
+  return writeId(scratch, 0, id);
 }
 
 export function writeId(out: Buffer, at: number, id: WatchId): number {

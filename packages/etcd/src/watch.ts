@@ -7,7 +7,7 @@
 import type { Store } from '@megaplane/store/store';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
 import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
-import type { EtcdContext } from './context.ts';
+import { type EtcdContext, MESSAGE_OVERHEAD_BYTES } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
 import type { Caller } from './served-methods.ts';
 import { WatchEvents } from './watch-events.ts';
@@ -18,7 +18,7 @@ import {
   type WatchId,
   WatchRequest,
 } from './watch-request.ts';
-import { HEAD_ROOM_BYTES, WatchResponse, writeId } from './watch-response.ts';
+import { HEAD_ROOM_BYTES, WatchResponse, idBytes, writeId } from './watch-response.ts';
 import {
   FLAG_FRAGMENT,
   FLAG_HAS_SENT,
@@ -32,6 +32,8 @@ import {
 
 /** A response ends with the revision that takes it beyond this. */
 const RESPONSE_BYTES = 32 * 1024;
+/** The mark of a fragment. */
+const FRAGMENT_BYTES = 2;
 const RANGE_EMPTY = 'mvcc: watcher range is empty';
 const DUPLICATE_ID = 'mvcc: duplicate watch ID provided on the WatchStream';
 const ZERO_KEY = Buffer.from([0]);
@@ -338,10 +340,15 @@ class WatchStream implements GrpcCallHandler {
   }
 
   #sendBatch(cursor: number, revision: number, start: number, end: number): void {
-    const { out, ends } = this.#service;
-    const fragmentBytes = this.#service.context.limits.requestBytesMax;
-    const isWhole = !this.#table.has(cursor, FLAG_FRAGMENT) || end - start < fragmentBytes;
-    if (isWhole) {
+    const { out, ends, context } = this.#service;
+    if (!this.#table.has(cursor, FLAG_FRAGMENT)) {
+      this.#sendPart(cursor, revision, out, start, end, false);
+      return;
+    }
+    // As etcd: responses are measured with all that they have, each part as if it were not the last.
+    const bytesMax = context.limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
+    const head = context.headerSizeOf(revision) + idBytes(this.#table.id(cursor));
+    if (head + end - start < bytesMax) {
       this.#sendPart(cursor, revision, out, start, end, false);
       return;
     }
@@ -349,7 +356,7 @@ class WatchStream implements GrpcCallHandler {
     for (let i = 0; i < ends.length; i++) {
       const to = ends[i]!;
       const isLast = i === ends.length - 1;
-      if (!isLast && ends[i + 1]! - from < fragmentBytes) continue;
+      if (!isLast && head + FRAGMENT_BYTES + ends[i + 1]! - from < bytesMax) continue;
       // The head of a part overwrites the end of the part before, which is sent already.
       this.#sendPart(cursor, revision, out, from, to, !isLast);
       from = to;

@@ -6,6 +6,7 @@ import type { EtcdContext } from '../context.ts';
 import { Compare } from '../compare.ts';
 import type { EtcdFailure } from '../failures.ts';
 import { hasMemberUrls } from '../members.ts';
+import { mergedMessage } from '../merged-message.ts';
 import { DeleteRequest, PutRequest } from '../put.ts';
 import { RangeRequest } from '../range.ts';
 import type { Caller, MethodGuard } from '../served-methods.ts';
@@ -19,6 +20,7 @@ import {
   OP_TXN,
   TxnRunner,
 } from '../txn.ts';
+import { isDeepMessage } from '../whole-message.ts';
 import { ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import { AUTH } from './auth-failures.ts';
 import type { AuthState, Identity } from './auth-state.ts';
@@ -119,7 +121,11 @@ export class AuthGuard implements MethodGuard {
 
   /** Is the request wrong whoever sends it? Then etcd does not look at a token. */
   #isInvalid(path: string, bytes: Buffer, start: number, end: number): boolean {
-    if (path === TXN) return this.#txn.validate(bytes, start, end) !== null;
+    if (path === TXN) {
+      const invalid = this.#txn.validate(bytes, start, end);
+      // What comes in parts may be right as a whole: then a token is looked at.
+      return invalid !== null && !this.#txn.isParted;
+    }
     // For nobody these pass only when they are left to their handler.
     return CHECKED_FIRST.has(path) && this.#checks.get(path)?.(bytes, start, end, null) === null;
   }
@@ -179,8 +185,12 @@ export class AuthGuard implements MethodGuard {
   }
 
   #mayTransact(bytes: Buffer, start: number, end: number, who: Identity | null): Refusal {
-    if (this.#txn.validate(bytes, start, end) !== null) return null;
-    return this.#mayBranches(bytes, start, end, who);
+    const invalid = this.#txn.validate(bytes, start, end);
+    if (this.#txn.isParted && isDeepMessage(bytes, start, end, 'TxnRequest')) {
+      const whole = mergedMessage(bytes.subarray(start, end), 'TxnRequest');
+      return this.#mayTransact(whole, 0, whole.length, who);
+    }
+    return invalid === null ? this.#mayBranches(bytes, start, end, who) : null;
   }
 
   /** Compares and both branches, whichever runs. */

@@ -7,7 +7,7 @@ import { BoundedHistogram } from '@megaplane/base/histogram';
 import { DiskTimes } from '@megaplane/store/disk-times';
 import { APPLIED, type CallTimes, doubled } from '../call-measures.ts';
 import type { EtcdContext } from '../context.ts';
-import { ETCD_VERSION, bytesInUse } from '../maintenance.ts';
+import { ETCD_VERSION, bytesInUse, bytesTaken } from '../maintenance.ts';
 import type { MethodCount, ServedMethods } from '../served-methods.ts';
 import type { WatchService } from '../watch.ts';
 import { Exposition, type Labels, labelText } from './exposition.ts';
@@ -124,7 +124,7 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
 function mvcc(out: Exposition, { context, watches, methods }: MetricSources): void {
   const { store } = context;
   const { arenas, hub } = store;
-  const total = arenas.allocatedBytes;
+  const total = bytesTaken(context);
   const used = bytesInUse(context);
   const served = (path: string): number =>
     methods.counts.find((count) => `${count.service}/${count.method}` === path)?.handled[0] ?? 0;

@@ -25,7 +25,10 @@ export function encodeMessage(fields: readonly MessageField[]): Buffer {
   return out.subarray(0, at);
 }
 
-/** A message as it was sent; of a field that comes twice the last one counts. */
+/**
+ * A message as it was sent; of a field that comes twice the last one counts, or, where it is a
+ * message, all that came.
+ */
 export class Message {
   /** False when the bytes are no message. */
   readonly isWhole: boolean;
@@ -65,7 +68,7 @@ export class Message {
 
   /** A message inside; an empty one when it is not there. */
   message(field: number): Message {
-    return new Message(this.bytes(field));
+    return new Message(Buffer.concat(this.#bytes.get(field) ?? []));
   }
 
   /** All messages of a repeated field. */
