@@ -53,9 +53,9 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       ...(options.memoryLimit === undefined ? {} : { memoryBytesMax: options.memoryLimit }),
     },
     name: options.name,
-    listen: urls.map((url) => addressOf(url, currentTls)),
-    listenHttp: httpUrls.map((url) => addressOf(url, currentTls)),
-    listenMetrics: metricsUrls.map((url) => addressOf(url, currentTls)),
+    listen: addressesOf(urls, currentTls),
+    listenHttp: addressesOf(httpUrls, currentTls),
+    listenMetrics: addressesOf(metricsUrls, currentTls),
     hosts: options.hostWhitelist,
     hasGateway: options.enableGrpcGateway !== false,
     timesCalls: options.metrics === 'extensive',
@@ -88,9 +88,10 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
     ...(autoCompaction === null ? {} : { autoCompaction }),
     onFailure: (message) => fail(new Error(message)),
   });
-  const shown = store.addresses.map(({ host, port }, index) => {
+  const groups = placesOf(urls);
+  const shown = store.addresses.flatMap(({ host, port }, index) => {
     const name = host.includes(':') ? `[${host}]` : host;
-    return `${urls[index]?.protocol ?? 'http:'}//${name}:${port}`;
+    return (groups[index] ?? []).map(({ protocol }) => `${protocol}//${name}:${port}`);
   });
   return { listens: shown.join(', '), failure, stop: () => store.close(DRAIN_MS) };
 }
@@ -108,6 +109,31 @@ function parseUrls(flag: string, text: string): URL[] {
 
 function hostOf(url: URL): string {
   return url.hostname.replaceAll(/[[\]]/g, '');
+}
+
+/** Addresses by where they listen: as with etcd, one port may be of plain HTTP and TLS. */
+function placesOf(urls: readonly URL[]): URL[][] {
+  const places = new Map<string, URL[]>();
+  for (const [index, url] of urls.entries()) {
+    // Free ports are different ones.
+    const place = url.port === '0' ? `free ${index}` : `${url.host}${url.pathname}`;
+    const found = places.get(place) ?? [];
+    if (!found.some(({ protocol }) => protocol === url.protocol)) found.push(url);
+    places.set(place, found);
+  }
+  return [...places.values()];
+}
+
+function addressesOf(
+  urls: readonly URL[],
+  currentTls: (() => ListenTls) | null,
+): readonly EtcdAddress[] {
+  return placesOf(urls).map((place) => {
+    const secure = place.find(({ protocol }) => protocol === 'https:');
+    const [first] = place;
+    const alsoPlain = secure !== undefined && place.length > 1;
+    return { ...addressOf(secure ?? (first as URL), currentTls), alsoPlain };
+  });
 }
 
 function addressOf(url: URL, currentTls: (() => ListenTls) | null): EtcdAddress {

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { freePort } from '@megaplane/base/free-port.sim';
+import { connect } from '@megaplane/wire/connect';
+import { grpcClient } from '@megaplane/wire/grpc-client';
 import { AUTH_DOCUMENT } from '@megaplane/etcd/auth/auth-state';
 import { openStore } from '@megaplane/store/open';
 import { startStore } from './store-program.ts';
@@ -104,4 +110,56 @@ test('metrics may be open to a network, with a warning', async () => {
   const store = await startStore(options({ listenMetricsUrls: 'http://0.0.0.0:0' }));
   await store.stop();
   assert.match(warnings.join('\n'), /http:\/\/0\.0\.0\.0:0: everybody .* may read metrics/);
+});
+
+test('plain HTTP and https of one address are served on one port', async () => {
+  const where = `127.0.0.1:${await freePort()}`;
+  const listenClientUrls = `http://${where},https://${where}`;
+  const store = await startStore(options({ listenClientUrls, autoTls: true }));
+  try {
+    assert.equal(store.listens, `http://${where}, https://${where}`);
+    const [host = '', port = ''] = where.split(':');
+    for (const ca of [undefined, false] as const) {
+      const tls = ca === undefined ? {} : { tls: { insecure: true } };
+      const client = grpcClient(connect({ host, port: Number(port), ...tls }));
+      const answered = new Promise<string>((resolve) => {
+        client.unary('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), {
+          onMessage: (_call, bytes, start, end) => resolve(bytes.latin1Slice(start, end)),
+          onStatus: (_call, { code, message }) => resolve(`${code} ${message}`),
+        });
+      });
+      assert.match(await answered, /3\.6\.\d+/);
+      client.connection.destroy();
+    }
+    const health = await fetch(`http://${where}/health`);
+    assert.match(await health.text(), /"health":"true"/);
+    const secure = await new Promise<string>((resolve, reject) => {
+      get(`https://${where}/health`, { rejectUnauthorized: false }, (response) => {
+        response.setEncoding('utf8').on('data', resolve);
+      }).on('error', reject);
+    });
+    assert.match(secure, /"health":"true"/);
+  } finally {
+    await store.stop();
+  }
+});
+
+test('a client that says nothing on such a port, or leaves, harms nobody', async () => {
+  const where = `127.0.0.1:${await freePort()}`;
+  const listenClientUrls = `https://${where},http://${where}`;
+  const store = await startStore(options({ listenClientUrls, autoTls: true }));
+  const port = Number(where.split(':')[1]);
+  try {
+    const silent = connectSocket(port, '127.0.0.1');
+    const left = connectSocket(port, '127.0.0.1', () => left.end());
+    const reset = connectSocket(port, '127.0.0.1', () => reset.resetAndDestroy());
+    await once(left, 'close');
+    const nonsense = connectSocket(port, '127.0.0.1', () => nonsense.write('\x16nonsense'));
+    nonsense.on('error', () => undefined).resume();
+    await once(nonsense, 'close');
+    assert.equal((await fetch(`http://${where}/health`)).status, 200);
+    silent.destroy();
+  } finally {
+    await store.stop();
+  }
 });

@@ -9,6 +9,7 @@ import { ETCD_VERSION } from './maintenance.ts';
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+const VARS_TYPE = 'application/json; charset=utf-8';
 const NO_SNIFF = ['x-content-type-options', 'nosniff'];
 
 export interface HttpParts {
@@ -16,8 +17,8 @@ export interface HttpParts {
   readonly metrics: Scrapes;
   /** Null on a port for probes and scrapers alone, and where it was turned off. */
   readonly gateway: Gateway | null;
-  /** False on a port for probes and scrapers alone. */
-  readonly hasVersion: boolean;
+  /** What `/debug/vars` says; null, as there is no `/version`, on a port for probes alone. */
+  readonly vars: (() => string) | null;
   /** Hosts that may be asked for without TLS; `*` is every host. */
   readonly hosts: readonly string[];
   /** Null on a port for probes and scrapers alone, which pages of other origins do not read. */
@@ -105,9 +106,10 @@ export const grpcOnly: Handler = (exchange) => {
   exchange.respond(404, TEXT_TYPE, 'HTTP is served on --listen-client-http-urls\n', NO_SNIFF);
 };
 
-/** `/health`, `/livez`, `/readyz`, `/metrics`, and on a client port `/version` and `/v3/*`. */
+/** `/health`, `/livez`, `/readyz`, `/metrics`, and on a client port `/version`, `/debug/vars`
+ *  and `/v3/*`. */
 export function httpHandler(parts: HttpParts): Handler {
-  const { health, metrics, gateway, hasVersion, hosts, origins } = parts;
+  const { health, metrics, gateway, vars, hosts, origins } = parts;
   return (exchange) => {
     if (isForeign(exchange, hosts)) {
       const body = 'the host asked for is not in --host-whitelist; add it there, or use TLS\n';
@@ -134,12 +136,14 @@ export function httpHandler(parts: HttpParts): Handler {
     }
     if (gateway?.answer(exchange, path, allowed) === true) return;
     const isProbe = /^\/(health|metrics|(livez|readyz)(\/|$))/.test(path);
-    const isVersion = hasVersion && path === '/version';
-    if (!isProbe && !isVersion) notFound(exchange, fields);
+    const isVersion = vars !== null && path === '/version';
+    const isVars = vars !== null && path === '/debug/vars';
+    if (!isProbe && !isVersion && !isVars) notFound(exchange, fields);
     // Prometheus' handler takes any method.
     else if (path === '/metrics') scrape(exchange, metrics, fields);
     else if (exchange.method !== 'GET') notAllowed(exchange, fields);
     else if (isVersion) version(exchange, fields);
+    else if (isVars) exchange.respond(200, VARS_TYPE, vars(), fields);
     else {
       const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark + 1));
       if (!health.answer(exchange, path, query, fields)) notFound(exchange, fields);

@@ -17,8 +17,9 @@ import { grpcOnly, httpHandler } from './http.ts';
 import { Health } from './http/health.ts';
 import { metricsText } from './http/metrics.ts';
 import { Origins } from './http/origins.ts';
-import { processStats } from './http/process-stats.ts';
+import { processSizes, processStats } from './http/process-stats.ts';
 import { Scrapes } from './http/scrapes.ts';
+import { varsText } from './http/vars.ts';
 import { registerLease } from './lease.ts';
 import { registerMaintenance } from './maintenance.ts';
 import { registerMembers } from './members.ts';
@@ -46,6 +47,8 @@ export interface EtcdAddress {
   readonly port?: number;
   readonly unixPath?: string;
   readonly tls?: ListenTls;
+  /** With `tls`: plain connections, too. */
+  readonly alsoPlain?: boolean;
   /** See ListenOptions: certificates that change without a restart. */
   readonly currentTls?: () => ListenTls;
 }
@@ -126,7 +129,8 @@ export async function serveEtcd(
     options.hasGateway === false ? null : new Gateway({ methods, messageBytesMax, later });
   const origins = new Origins(options.origins ?? []);
   const hosts = options.hosts ?? ['*'];
-  const handler = httpHandler({ health, metrics, gateway, hosts, origins, hasVersion: true });
+  const vars = (): string => varsText(context, processSizes(), process.argv);
+  const handler = httpHandler({ health, metrics, gateway, hosts, origins, vars });
   const listeners: Listener[] = [];
   const close = async (asked = 0): Promise<void> => {
     // Nobody gets an answer any more from a store that has failed.
@@ -154,7 +158,7 @@ export async function serveEtcd(
       listeners.push(await listen({ ...address, handler, streamsBody, limits: wire, isSilent }));
     }
     // As with etcd, neither hosts nor origins are looked at there.
-    const only = { gateway: null, hosts: ['*'], origins: null, hasVersion: false };
+    const only = { gateway: null, hosts: ['*'], origins: null, vars: null };
     const probesOnly = httpHandler({ health, metrics, ...only });
     for (const address of options.listenMetrics ?? []) {
       listeners.push(await listen({ ...address, handler: probesOnly, isSilent }));

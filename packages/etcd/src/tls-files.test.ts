@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect as connectPlain } from 'node:net';
+import { request } from 'node:https';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -242,6 +243,26 @@ test('common names and hosts of clients can be listed', { skip: SKIP }, async ()
 const SKIP_CTL =
   SKIP !== false || has('etcdctl') ? SKIP : 'needs etcdctl: apt-get install etcd-client';
 
+/** Status and body of a call as JSON, with the certificate of `client`. */
+function json(port: number, path: string, body: object, token = ''): Promise<string> {
+  const files = { ca: readFileSync(at('ca.crt')), cert: readFileSync(at('client.crt')) };
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        ...{ host: '127.0.0.1', port, path: `/v3/${path}`, method: 'POST' },
+        ...{ ...files, key: readFileSync(at('client.key')), rejectUnauthorized: false },
+        headers: token === '' ? {} : { authorization: token },
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+        response.on('end', () => resolve(`${response.statusCode} ${text}`));
+      },
+    );
+    asked.on('error', reject).end(JSON.stringify(body));
+  });
+}
+
 test('the common name of a certificate is a user', { skip: SKIP_CTL }, async () => {
   const auth = { usesCertificates: true, bcryptCost: 4 };
   const served = await serve({ trustedCaFile: at('ca.crt') }, auth);
@@ -273,6 +294,17 @@ test('the common name of a certificate is a user', { skip: SKIP_CTL }, async () 
     // A name that is no user may do nothing; a token counts before the certificate.
     assert.match(await etcdctl('second', 'get k'), /permission denied/);
     assert.equal(await etcdctl('second', '--user root:secret get k'), 'k\nv');
+    // But not of what comes as JSON: there only a token counts, as with etcd.
+    const port = served.server.addresses[0]?.port ?? 0;
+    const text = '"etcdserver: user name is empty"';
+    const refused = `400 {"error":${text},"message":${text},"code":3}`;
+    const put = { key: 'aw==', value: 'dg==' };
+    assert.equal(await json(port, 'kv/range', { key: 'aw==' }), refused);
+    assert.equal(await json(port, 'kv/put', put), refused);
+    const login = await json(port, 'auth/authenticate', { name: 'root', password: 'secret' });
+    const token = /"token":"([^"]+)"/.exec(login)?.[1] ?? '';
+    assert.match(await json(port, 'kv/range', { key: 'aw==' }, token), /^200 .*"dg=="/);
+    assert.match(await json(port, 'kv/range', { key: 'aw==' }, `Bearer ${token}`), /^200 .*"dg=="/);
   } finally {
     await served.close();
   }

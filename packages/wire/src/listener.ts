@@ -2,6 +2,9 @@
 /**
  * Listens on a port or a Unix socket and serves HTTP/2, HTTP/1.1 and gRPC on it.
  *
+ * Where both plain connections and TLS are served the first octet tells which one it is: a handshake
+ * opens with a record of its own type, that no request begins with.
+ *
  * Over TLS, ALPN decides between `h2` and `http/1.1`. Without TLS, or with a client that knows no
  * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
  */
@@ -51,6 +54,8 @@ export interface ListenOptions {
   readonly port?: number;
   readonly unixPath?: string;
   readonly tls?: ListenTls;
+  /** With `tls`: serves plain connections on the same port, too. */
+  readonly alsoPlain?: boolean;
   /** Asked at each new connection: another object than before replaces `tls`, so that changed
    *  files count from the next handshake on. */
   readonly currentTls?: () => ListenTls;
@@ -84,6 +89,8 @@ const DRAIN_LOOK_MS = 20;
 /** Octets within which a silent port wants to see the end of the first line, as cmux does. */
 const FIRST_LINE_BYTES_MAX = 4096;
 const LINE_FEED = 10;
+/** First octet of a TLS handshake. */
+const HANDSHAKE = 22;
 
 /** Resolves when it listens. Rejects with a message for people when it cannot. */
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -110,7 +117,9 @@ function tellPlain(error: NodeJS.ErrnoException, socket: TLSSocket): void {
 class SocketListener implements Listener {
   readonly #options: ListenOptions;
   readonly #serverOptions: ServerOptions;
-  readonly #server: Server | TlsServer;
+  readonly #server: Server;
+  /** The same one, unless it serves plain connections, too. */
+  readonly #tlsServer: TlsServer | null;
   readonly rounds: ReadRounds | null;
   readonly #transports = new Set<SocketTransport>();
   /** Every socket, also while its TLS handshake is under way. */
@@ -132,32 +141,65 @@ class SocketListener implements Listener {
       onError: options.onError ?? ((error) => console.error(error)),
       grpc: options.grpc ?? null,
     };
+    this.#tlsServer = options.tls === undefined ? null : this.#makeTlsServer(options.tls);
+    const both = this.#tlsServer !== null && options.alsoPlain === true ? this.#tlsServer : null;
     const server =
-      options.tls === undefined
-        ? createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
-        : createTlsServer(
-            {
-              ...tlsFields(options.tls),
-              // A peer that leaves during the handshake is gone; see `#accept` for later.
-              allowHalfOpen: false,
-              ALPNProtocols: ['h2', 'http/1.1'],
-              handshakeTimeout: limits.handshakeMsMax,
-            },
-            (socket) => this.#accept(socket),
-          );
+      this.#tlsServer === null || both !== null
+        ? createServer({ allowHalfOpen: true }, (socket) =>
+            both === null ? this.#accept(socket) : this.#sort(socket, both),
+          )
+        : this.#tlsServer;
     this.#tls = options.tls ?? null;
     server.maxConnections = limits.connectionsMax;
-    // Before the listener of node:tls, which takes the context of that moment.
-    if (options.currentTls !== undefined) server.prependListener('connection', () => this.#renew());
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
+    this.#server = server;
+  }
+
+  #makeTlsServer(tls: ListenTls): TlsServer {
+    const { isSilent, currentTls } = this.#options;
+    const server = createTlsServer(
+      {
+        ...tlsFields(tls),
+        // A peer that leaves during the handshake is gone; see `#accept` for later.
+        allowHalfOpen: false,
+        ALPNProtocols: ['h2', 'http/1.1'],
+        handshakeTimeout: this.#serverOptions.limits.handshakeMsMax,
+      },
+      (socket) => this.#accept(socket),
+    );
+    // Before the listener of node:tls, which takes the context of that moment.
+    if (currentTls !== undefined) server.prependListener('connection', () => this.#renew());
     server.on('tlsClientError', (error, socket) => {
-      if (options.isSilent === true) socket.destroy();
+      if (isSilent === true) socket.destroy();
       else tellPlain(error, socket);
     });
-    this.#server = server;
+    return server;
+  }
+
+  /** Waits for the first octet, as long as a handshake may take, and gives it back. */
+  #sort(socket: Socket, tlsServer: TlsServer): void {
+    const { handshakeMsMax } = this.#serverOptions.limits;
+    const overdue = setTimeout(() => socket.destroy(), handshakeMsMax);
+    overdue.unref();
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => clearTimeout(overdue));
+    socket.once('end', () => socket.destroy());
+    socket.once('data', (bytes: Buffer) => {
+      clearTimeout(overdue);
+      socket.removeAllListeners('end');
+      socket.pause();
+      socket.unshift(bytes);
+      if (bytes[0] === HANDSHAKE) {
+        socket.allowHalfOpen = false;
+        tlsServer.emit('connection', socket);
+      } else {
+        this.#accept(socket);
+        socket.resume();
+      }
+    });
   }
 
   get address(): { host: string; port: number; unixPath: string } {
@@ -213,8 +255,7 @@ class SocketListener implements Listener {
 
   reloadTls(tls: ListenTls): void {
     this.#tls = tls;
-    const server = this.#server as TlsServer;
-    server.setSecureContext(tlsFields(tls));
+    this.#tlsServer?.setSecureContext(tlsFields(tls));
   }
 
   #accept(socket: Socket): void {

@@ -30,6 +30,8 @@ import type { Now, Tokens } from './tokens.ts';
 type Refusal = EtcdFailure | null;
 type Check = (bytes: Buffer, start: number, end: number, who: Identity | null) => Refusal;
 
+/** Metadata of what came as JSON. */
+export const GATEWAY_MARK = 'grpcgateway-accept';
 const TXN = '/etcdserverpb.KV/Txn';
 /** Methods whose requests are looked at before their callers. */
 const CHECKED_FIRST = new Set([
@@ -135,9 +137,11 @@ export class AuthGuard implements MethodGuard {
     const { state, tokens, usesCertificates, now } = this.#parts;
     const token = caller.metadata('token') ?? caller.metadata('authorization');
     if (token !== undefined) {
-      return tokens.find(token, state.revision, now()) ?? AUTH.invalidToken;
+      const bare = token.replace(/^Bearer /, '');
+      return tokens.find(bare, state.revision, now()) ?? AUTH.invalidToken;
     }
-    if (!usesCertificates) return null;
+    // etcd's gateway is a client with a certificate of its own, whose name stands for nobody.
+    if (!usesCertificates || caller.metadata(GATEWAY_MARK) !== undefined) return null;
     const certificate = caller.connection.peerCertificate();
     if (certificate === null || !certificate.trusted) return null;
     return { name: certificate.commonName, revision: state.revision };

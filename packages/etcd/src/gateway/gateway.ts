@@ -6,6 +6,7 @@
 import type { CloseReason, Connection, Exchange, FieldList } from '@megaplane/wire/exchange';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
+import { GATEWAY_MARK } from '../auth/auth-guard.ts';
 import type { ServedMethods } from '../served-methods.ts';
 import { encodeJson } from './json-request.ts';
 import { goString, showJson } from './json-response.ts';
@@ -182,8 +183,12 @@ function tooLarge(bytes: number, bytesMax: number): string {
   return `grpc: received message larger than max (${bytes} vs. ${bytesMax})`;
 }
 
-/** The token of the caller: the gateway has it in the header `authorization`. */
+/**
+ * The token of the caller: the gateway has it in the header `authorization`. What comes this way is
+ * marked as etcd's own gateway marks it.
+ */
 function metadataOf(exchange: Exchange, name: string): string | undefined {
+  if (name === GATEWAY_MARK) return exchange.header('accept') ?? '*/*';
   return name === 'token' ? exchange.header('authorization') : exchange.header(name);
 }
 

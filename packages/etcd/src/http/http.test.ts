@@ -77,6 +77,16 @@ test('raised alarms show in health, and a corrupt store is not ready', async () 
   }
 });
 
+test('what etcd publishes as variables is there, on the client port alone', async () => {
+  const text = await get(`${base}/debug/vars`);
+  const vars = JSON.parse(text.slice(4)) as Record<string, { readonly raftState?: string }>;
+  const names = ['cmdline', 'file_descriptor_limit', 'memstats', 'raft.status'];
+  assert.deepEqual(Object.keys(vars), names);
+  assert.equal(vars['raft.status']?.raftState, 'StateLeader');
+  assert.equal(await get(`${base}/debug/vars`, 'POST'), '405 Method Not Allowed\n');
+  assert.equal(await get(`${probes}/debug/vars`), '404 404 page not found\n');
+});
+
 test('a port for probes and scrapers tells no version and has no gateway', async () => {
   assert.match(
     await get(`${base}/version`),

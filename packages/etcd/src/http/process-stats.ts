@@ -65,12 +65,30 @@ function openFiles(max: number): number {
   }
 }
 
+/** What this process holds, in bytes; and how many files it may have open, 0 where not told. */
+export function processSizes(): ProcessSizes {
+  const { rss, heapUsed, heapTotal } = process.memoryUsage();
+  return { residentBytes: rss, usedBytes: heapUsed, heapBytes: heapTotal, maxFds: maxFiles() };
+}
+
+export interface ProcessSizes {
+  readonly residentBytes: number;
+  /** Of the JavaScript heap. */
+  readonly usedBytes: number;
+  readonly heapBytes: number;
+  readonly maxFds: number;
+}
+
+function maxFiles(): number {
+  limits ??= read('/proc/self/limits') || null;
+  return Number(/^Max open files\s+(\d+)/m.exec(limits ?? '')?.[1] ?? 0);
+}
+
 export function processStats(): ProcessStats {
   const { user, system } = process.cpuUsage();
   const stallMs = loop.count === 0 ? 0 : Math.max(0, loop.max / 1e6 - LOOK_MS);
   loop.reset();
-  limits ??= read('/proc/self/limits') || null;
-  const maxFds = Number(/^Max open files\s+(\d+)/m.exec(limits ?? '')?.[1] ?? 0);
+  const maxFds = maxFiles();
   const space = /^Max address space\s+(\d+)/m.exec(limits ?? '');
   const status = read('/proc/self/status');
   const virtual = /^VmSize:\s+(\d+) kB/m.exec(status);
