@@ -123,7 +123,7 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
 
 function mvcc(out: Exposition, { context, watches, methods }: MetricSources): void {
   const { store } = context;
-  const { arenas, hub } = store;
+  const { hub } = store;
   const total = bytesTaken(context);
   const used = bytesInUse(context);
   const served = (path: string): number =>
