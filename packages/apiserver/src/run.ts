@@ -178,9 +178,7 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
     stop: async () => {
       server.announceStop();
       await leases?.leave();
-      // Of a store that has failed nobody gets an answer any more.
-      if (embedded?.store.hasFailed !== true) await pause(delayOf(options));
-      const graceMs = embedded?.store.hasFailed === true ? 0 : DRAIN_MS;
+      const graceMs = await beforeStop(options, embedded);
       timers.stop();
       stopReload();
       stopFollowing();
@@ -194,6 +192,14 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
       await storage.close();
     },
   };
+}
+
+/** Waits as it is told to; resolves with what connections get to finish. */
+async function beforeStop(options: LimitFlags, embedded: OpenStore | null): Promise<number> {
+  // Of a store that has failed nobody gets an answer any more.
+  if (embedded?.store.hasFailed === true) return 0;
+  await pause(delayOf(options));
+  return DRAIN_MS;
 }
 
 /** `--shutdown-delay-duration`: not ready any more, but serving as before. */

@@ -153,7 +153,7 @@ test('alarms, members, leases and bad requests answer as etcd 3.6', { skip: NEWE
   compare(NEWER?.etcd ?? '', (_path, text) => text),
 );
 
-test('an empty store has a size and the default quota, and its own peer address is taken', async () => {
+test('an empty store has a size and a quota, and its own peer address is taken', async () => {
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
   const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
   const peer = new Peer(server.addresses[0]?.port ?? 0);

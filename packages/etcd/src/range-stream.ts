@@ -103,8 +103,8 @@ class RangeStream implements GrpcCallHandler {
   }
 
   /**
-   * With a target and no order Range sorts ascending. etcd's stream does so piece by piece and loses
-   * keys on the way; here it is sent whole.
+   * With a target and no order Range sorts ascending. etcd's stream does so piece by piece and
+   * loses keys on the way; here it is sent whole.
    */
   #sendSorted(request: RangeRequest): void {
     const context = this.#context;
@@ -112,10 +112,7 @@ class RangeStream implements GrpcCallHandler {
     request.read(context, page);
     const size = rangeBodySize(context, page, request.keysOnly);
     if (size > ANSWER_BYTES_MAX) {
-      this.#call.finish(
-        GRPC_CODES.resourceExhausted,
-        'the sorted answer is too large for one message',
-      );
+      this.#call.finish(GRPC_CODES.resourceExhausted, 'the sorted answer is too large');
       return;
     }
     this.#send(page.count, page.more, context.store.appliedRevision, request.keysOnly);

@@ -34,8 +34,8 @@ export class WatchEvents {
   }
 
   /**
-   * Makes [at, to) of `bytes` the event of a record. As with etcd, which reads what was before at the
-   * revision before, it has no previous value where that revision is compacted.
+   * Makes [at, to) of `bytes` the event of a record. As with etcd, which reads what was before at
+   * the revision before, it has no previous value where that revision is compacted.
    */
   find(ref: number, wantsPrevious: boolean): void {
     const { compactRevision } = this.#store;

@@ -345,7 +345,7 @@ class WatchStream implements GrpcCallHandler {
       this.#sendPart(cursor, revision, out, start, end, false);
       return;
     }
-    // As etcd: responses are measured with all that they have, each part as if it were not the last.
+    // As etcd: responses are measured with all that they have, parts as if none were the last.
     const bytesMax = context.limits.requestBytesMax + MESSAGE_OVERHEAD_BYTES;
     const head = context.headerSizeOf(revision) + idBytes(this.#table.id(cursor));
     if (head + end - start < bytesMax) {

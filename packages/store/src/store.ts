@@ -24,6 +24,7 @@ import { KeyOrder } from './key-order.ts';
 import { Leases } from './lease-table.ts';
 import { LogBatch } from './log-batch.ts';
 import { Ranges } from './ranges.ts';
+import { Records } from './records.ts';
 import { Sweep } from './sweep.ts';
 import { WatchHub } from './watch-hub.ts';
 
@@ -33,7 +34,7 @@ export const LOG_BACKLOG_BYTES_MAX: number = 256 * 1024 * 1024;
 const LEASE_NOTE_MS = 100;
 const GRANULE_MASK = (1 << GRANULE_BITS) - 1;
 
-export class Store implements RevisionedStore {
+export class Store extends Records implements RevisionedStore {
   readonly arenas: Arenas = new Arenas();
   readonly keys: KeyIndex;
   readonly live: KeyOrder;
@@ -71,6 +72,7 @@ export class Store implements RevisionedStore {
   putBytes = 0;
 
   constructor(options: StorageOptions, seed: number) {
+    super();
     this.keys = new KeyIndex(this.arenas, seed);
     this.live = new KeyOrder(this.keys);
     this.graves = new KeyOrder(this.keys);
@@ -173,68 +175,6 @@ export class Store implements RevisionedStore {
     revision: number,
   ): number {
     return this.#ranges.count(bytes, startAt, startTo, endAt, endTo, revision);
-  }
-
-  record(ref: number): Buffer {
-    return this.arenas.bytes[ref >>> GRANULE_BITS]!;
-  }
-
-  keyAt(ref: number): number {
-    return this.arenas.keyAt(ref);
-  }
-
-  keyTo(ref: number): number {
-    return this.arenas.keyAt(ref) + this.arenas.keySize(ref);
-  }
-
-  valueAt(ref: number): number {
-    return this.arenas.valueAt(ref);
-  }
-
-  valueTo(ref: number): number {
-    return this.arenas.valueAt(ref) + this.arenas.valueSize(ref);
-  }
-
-  unpackedSize(ref: number): number {
-    return this.arenas.unpackedSize(ref);
-  }
-
-  unpack(ref: number, out: Buffer, at: number): number {
-    return this.arenas.unpack(ref, out, at);
-  }
-
-  modRevision(ref: number): number {
-    return this.arenas.modRevision(ref);
-  }
-
-  createRevision(ref: number): number {
-    return this.arenas.createRevision(ref);
-  }
-
-  version(ref: number): number {
-    return this.arenas.version(ref);
-  }
-
-  isTombstone(ref: number): boolean {
-    return this.arenas.isTombstone(ref);
-  }
-
-  lease(ref: number): number {
-    return this.leases.ofRecord(ref);
-  }
-
-  /** Lease id halves as written in the record, 0 and 0 for none. */
-  leaseHigh(ref: number): number {
-    return this.arenas.leaseHigh(ref);
-  }
-
-  leaseLow(ref: number): number {
-    return this.arenas.leaseLow(ref);
-  }
-
-  previous(ref: number): number {
-    const previous = this.arenas.previous(ref);
-    return previous === 0 || this.arenas.isTombstone(previous) ? 0 : previous;
   }
 
   admit(sizeBytes: number): number {
@@ -559,7 +499,7 @@ export class Store implements RevisionedStore {
   }
 
   /**
-   * The log holds everything up to `revision` as promised. The only way to answers and watchers, and
+   * The log holds everything up to `revision` as promised. The only way to answers and watchers,
    * closed once the log has failed: whatever is told of it then comes too late.
    */
   publish(revision: number, change: number = this.batch.changes): void {

@@ -2,8 +2,8 @@
 /**
  * Listens on a port or a Unix socket and serves HTTP/2, HTTP/1.1 and gRPC on it.
  *
- * Where both plain connections and TLS are served the first octet tells which one it is: a handshake
- * opens with a record of its own type, that no request begins with.
+ * Where both plain connections and TLS are served the first octet tells which one it is: a
+ * handshake opens with a record of its own type, that no request begins with.
  *
  * Over TLS, ALPN decides between `h2` and `http/1.1`. Without TLS, or with a client that knows no
  * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
