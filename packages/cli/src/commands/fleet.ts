@@ -21,7 +21,7 @@ function definitionsCommand(done: Done): Command {
   return new Command('definitions')
     .summary('the kinds of objects that the fleet adds to a cluster')
     .description(
-      'Writes the definitions of CapacityRequest, UpcomingNode and AvailableCapacity, as YAML.\n\n' +
+      'Writes the definitions of CapacityRequest, UpcomingNode and AvailableCapacity as YAML.\n\n' +
         'Example: megaplane fleet definitions | kubectl apply -f -',
     )
     .action(async () => {
