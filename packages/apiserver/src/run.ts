@@ -350,6 +350,7 @@ async function openListeners(
   pki: Pki,
   server: ApiServer,
 ): Promise<Listener[]> {
+  const { handle: handler, ownerOfBody: bodyOwner } = server;
   const limits = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
   const onError = (error: unknown): void => {
     options.log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
@@ -358,7 +359,8 @@ async function openListeners(
     host: options.bindAddress,
     port: options.securePort,
     tls: servingTls(options, pki),
-    handler: server.handle,
+    handler,
+    bodyOwner,
     limits,
     onError,
   }).catch((error: unknown) => {
@@ -367,7 +369,7 @@ async function openListeners(
   if (options.unixSocket === undefined) return [secure];
   try {
     const unixPath = options.unixSocket;
-    return [secure, await listen({ unixPath, handler: server.handle, limits, onError })];
+    return [secure, await listen({ unixPath, handler, bodyOwner, limits, onError })];
   } catch (error) {
     await secure.close();
     const why = error instanceof Error ? error.message : String(error);

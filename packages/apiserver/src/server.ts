@@ -1,7 +1,7 @@
 /** The API server: from a request on the wire to the part that answers it. */
 import { badRequest, generic, unauthorized, type Status } from '@megaplane/machinery/status';
 import { durationFault } from '@megaplane/machinery/times';
-import type { Exchange } from '@megaplane/wire/exchange';
+import type { BodyOwner, Exchange } from '@megaplane/wire/exchange';
 import type { RemoteServices } from './aggregation/remote-services.ts';
 import type { Discovery } from './discovery.ts';
 import type { Admission } from './admission/admission.ts';
@@ -28,6 +28,7 @@ import {
   outcomeOf,
 } from './authorization.ts';
 import { Call } from './call.ts';
+import { ownerOfBody, type EarlyAnswers } from './early-refusal.ts';
 import { whenFresh } from './freshness.ts';
 import type { CustomVersion } from './custom/custom-kind.ts';
 import { answerPath } from './path-route.ts';
@@ -110,6 +111,24 @@ export class ApiServer {
   readonly handle = (exchange: Exchange): void => {
     this.#sendAway(exchange);
     this.#identify(exchange, ATTEMPTS_MAX, 0, this.#clockMs());
+  };
+
+  /** Whose a body is that comes slowly; of the listener. */
+  readonly ownerOfBody: BodyOwner = (exchange) => ownerOfBody(this.parts, this.#early, exchange);
+
+  readonly #early: EarlyAnswers = {
+    refuse: (exchange, identity) => {
+      this.#countSender(exchange, identity, 0);
+      this.#answer(exchange, identity, {
+        receivedMs: this.parts.world.edge.nowMs(),
+        identifyingMs: 0,
+      });
+      this.#gate.guard(exchange.connection);
+    },
+    deny: (exchange, identity, why) => {
+      const info = parseRequest(exchange.method, exchange.path);
+      why(this.#call(exchange, info, identity, this.parts.world.edge.nowMs()));
+    },
   };
 
   /** Measures what the audit log tells; stands still where there is none. */

@@ -3,6 +3,7 @@
  * The secure port of upstream's components: pages over TLS, by HTTP/2 and HTTP/1.1, for who may see
  * them.
  */
+import { constants } from 'node:crypto';
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -105,7 +106,9 @@ export async function serveSecurely(
 }
 
 function identityOf({ certificate: cert, key }: SecureAddress, ca: string): object {
-  return ca === '' ? { cert, key } : { cert, key, ca };
+  // a handshake is the server's work: none after the first
+  const common = { cert, key, secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
+  return ca === '' ? common : { ...common, ca };
 }
 
 /** Ends the server with whatever is connected to it. */

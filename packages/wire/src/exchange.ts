@@ -9,6 +9,8 @@
  * queue of bytes. It writes while `writable()` is above zero, and goes on when `onWritable` calls.
  */
 
+import type { BodyShare } from './body-budget.ts';
+
 /** Header fields as `[name, value, name, value, ...]`; names in lower case. */
 export type FieldList = readonly string[];
 
@@ -241,3 +243,10 @@ export type Handler = (exchange: Exchange) => void;
  * handler called at its end. Upgrade requests have no body.
  */
 export type StreamsBody = (method: string, path: string) => boolean;
+
+/**
+ * Asked once of a request whose body is to be collected and has not come with its head, before
+ * memory is taken for it: whose share that memory is of. Null: the request has been answered, and
+ * nothing of its body is kept. For servers that look at credentials before they read.
+ */
+export type BodyOwner = (exchange: Exchange) => BodyShare | null;

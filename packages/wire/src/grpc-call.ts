@@ -53,6 +53,15 @@ export function startGrpcCall(
   call.accept(factory!(call), shape);
 }
 
+/** Who counts the octets of messages that have come in part. */
+export interface MessageRoom {
+  holdMessage(bytes: number): boolean;
+  freeMessage(bytes: number): void;
+}
+
+/** What `MessageReader.read` returns when a message in part found no room. */
+export const NO_ROOM = -256;
+
 /** Takes each message that a reader finds, its prefix before `start`; false: no more. */
 export interface MessageTaker {
   takeMessage(bytes: Buffer, start: number, end: number): boolean;
@@ -62,13 +71,15 @@ export interface MessageTaker {
  * Cuts a stream of octets into messages: `[0, length u32, message]...`. Used by both ends.
  */
 export class MessageReader {
+  readonly #room: MessageRoom | null;
   #partial: Buffer | null = null;
   #length = 0;
   readonly #bytesMax: number;
   readonly #flagMax: number;
 
   /** `flagMax` is 1 where the taker can read messages that are compressed. */
-  constructor(bytesMax: number, flagMax: 0 | 1 = 0) {
+  constructor(bytesMax: number, flagMax: 0 | 1 = 0, room: MessageRoom | null = null) {
+    this.#room = room;
     this.#bytesMax = bytesMax;
     this.#flagMax = flagMax;
   }
@@ -85,7 +96,8 @@ export class MessageReader {
 
   /**
    * Gives each complete message to `taker`, until it returns false. Returns 0, or the length of
-   * a message that is too large, or minus the first byte of one that is compressed or worse.
+   * a message that is too large, or minus the first byte of one that is compressed or worse, or
+   * `NO_ROOM`.
    */
   read(bytes: Buffer, start: number, end: number, taker: MessageTaker): number {
     while (start < end) {
@@ -105,7 +117,7 @@ export class MessageReader {
       }
       const need = this.#need();
       const count = Math.min(need - this.#length, end - start);
-      this.#append(bytes, start, start + count);
+      if (!this.#append(bytes, start, start + count)) return NO_ROOM;
       start += count;
       if (this.#length < GRPC_PREFIX_BYTES) return 0;
       const wrong = this.#judge(this.#partial!, 0);
@@ -115,6 +127,7 @@ export class MessageReader {
       const length = this.#length;
       this.#partial = null;
       this.#length = 0;
+      this.#room?.freeMessage(message.length);
       const goesOn = taker.takeMessage(message, GRPC_PREFIX_BYTES, length);
       givePartial(message);
       if (!goesOn) return 0;
@@ -133,17 +146,27 @@ export class MessageReader {
     return bytes[at]! > this.#flagMax ? 0 - bytes[at]! : 0;
   }
 
-  #append(bytes: Buffer, start: number, end: number): void {
+  /** Nobody waits for the rest of a message. */
+  drop(): void {
+    if (this.#partial !== null) this.#room?.freeMessage(this.#partial.length);
+    this.#partial = null;
+    this.#length = 0;
+  }
+
+  #append(bytes: Buffer, start: number, end: number): boolean {
     const length = this.#length + end - start;
     if (this.#partial === null || length > this.#partial.length) {
       const size = Math.max(length, MESSAGE_BYTES_FIRST, (this.#partial?.length ?? 0) * 2);
       const larger = takePartial(size);
+      const more = larger.length - (this.#partial?.length ?? 0);
+      if (this.#room?.holdMessage(more) === false) return false;
       this.#partial?.copy(larger, 0, 0, this.#length);
       if (this.#partial !== null) givePartial(this.#partial);
       this.#partial = larger;
     }
     bytes.copy(this.#partial, this.#length, start, end);
     this.#length = length;
+    return true;
   }
 }
 
@@ -259,7 +282,9 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
     const stream = this.#stream;
     if (stream === null) return;
     this.#stream = null;
+    this.#reader?.drop();
     stream.deadlineMs = Infinity;
+    stream.cutSinceMs = Infinity;
     if (this.#headSent) this.#session.sendEnd(stream, grpcTrailers(code, message, trailers));
     else grpcFinishBare(this.#session, stream, code, message, trailers);
   }
@@ -269,19 +294,30 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
     if (this.#shape === 'unary' && this.#hasRequest) return;
     this.#reader ??= this.#makeReader();
     const wrong = this.#reader.read(bytes, start, end, this);
-    if (wrong > 0) {
+    if (wrong === 0) this.#noteCut(this.#reader);
+    else if (wrong === NO_ROOM) this.#abort(8, 'too many messages in part at once');
+    else if (wrong > 0) {
       this.#abort(8, this.#options.messageTooLargeText(wrong, this.#options.messageBytesMax));
     } else if (wrong < 0) {
       this.#abort(13, grpcPayloadFault(-wrong));
     }
   }
 
+  /** A message that has begun has a time to end. */
+  #noteCut(reader: MessageReader): void {
+    const stream = this.#stream;
+    if (stream === null) return;
+    if (!reader.isCut) stream.cutSinceMs = Infinity;
+    else if (stream.cutSinceMs === Infinity) stream.cutSinceMs = this.#session.transport.nowMs();
+  }
+
   #makeReader(): MessageReader {
     const flagMax = mayBeCompressed(this.#head.fields) ? 1 : 0;
-    return new MessageReader(this.#options.messageBytesMax, flagMax);
+    return new MessageReader(this.#options.messageBytesMax, flagMax, this.#session);
   }
 
   takeMessage(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#stream !== null) this.#stream.cutSinceMs = Infinity;
     if (bytes[start - GRPC_PREFIX_BYTES] !== 0) {
       const message = inflate(bytes, start, end, this.#options.messageBytesMax);
       if (!Buffer.isBuffer(message)) {
@@ -323,11 +359,13 @@ export class GrpcServerCall implements GrpcCall, StreamOwner, MessageTaker {
 
   onDone(): void {
     this.#stream = null;
+    this.#reader?.drop();
   }
 
   onLost(reason: CloseReason, code: number): void {
     if (this.#stream === null) return;
     this.#stream = null;
+    this.#reader?.drop();
     this.#handler?.onCancel(code === ERRORS.cancel ? 'cancelled' : reason);
   }
 

@@ -11,6 +11,7 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { assert } from '@megaplane/base/assert';
+import { shareOfPeer } from './body-budget.ts';
 import type { CloseReason, PeerCertificate, Rest, UpgradedStream } from './exchange.ts';
 import { Http1Body } from './http1-body.ts';
 import { Http1Exchange, type ExchangeHost } from './http1-exchange.ts';
@@ -80,7 +81,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.#transport = transport;
     this.#options = options;
     this.#parser = new Http1Parser(false, options.limits.headBytesMax);
-    this.#headRoom = new HeadRoom(options.bodies);
+    this.#headRoom = new HeadRoom(options.bodies, this);
     this.id = transport.id;
     this.secure = transport.secure;
     this.unix = transport.unix;
@@ -194,12 +195,44 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
       exchange.askForBody();
       return;
     }
-    if (head.contentLength > limits.bodyBytesMax) return this.#refuseBody();
     if (!hasBody) return;
-    this.#body = new Http1Body(head.contentLength, limits.bodyBytesMax, bodies);
+    const nowMs = this.#transport.nowMs();
+    this.#body = new Http1Body(head.contentLength, limits.bodyBytesMax, bodies, nowMs);
+    if (head.contentLength > limits.bodyBytesMax) {
+      if (this.#claimBody(this.#body, exchange)) this.#refuseBody();
+      return;
+    }
     // The head is read from the chunk itself when the whole request lies in it.
     if (head.isChunked || this.#parser.rest < head.contentLength) exchange.keepHead();
+    if (exchange.awaitsContinue && !this.#claimBody(this.#body, exchange)) return;
     exchange.askForBody();
+  }
+
+  /** Finds out whose a body is that has not come at once. False: nobody wants it. */
+  #claimBody(body: Http1Body, exchange: Http1Exchange): boolean {
+    const { bodyOwner, onError } = this.#options;
+    if (body.share !== null) return true;
+    if (bodyOwner === undefined) {
+      body.share = shareOfPeer(this, false);
+      return true;
+    }
+    const { closesAfter } = exchange;
+    // An answer now is an answer in the middle of a body, behind which nothing is read.
+    exchange.closesAfter = true;
+    exchange.keepHead();
+    try {
+      body.share = bodyOwner(exchange);
+    } catch (error) {
+      onError(error);
+      if (!exchange.closed && !exchange.isOpen) exchange.respond(500, null, null);
+    }
+    if (body.share !== null && !exchange.closed) {
+      exchange.closesAfter = closesAfter;
+      return true;
+    }
+    exchange.isHandled = true;
+    this.#dropBody();
+    return false;
   }
 
   #enqueue(exchange: Http1Exchange): void {
@@ -211,6 +244,8 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     // Whoever sends the body does not wait to be asked for it.
     if (this.#current !== null) this.#current.awaitsContinue = false;
     if (this.#body !== null) {
+      const isKept = !this.#body.isWhole(end - start);
+      if (isKept && !this.#claimBody(this.#body, this.#current!)) return;
       const added = this.#body.add(bytes, start, end);
       if (added === 'tooLarge') this.#refuseBody();
       else if (added === 'noRoom') this.#refuse(503, 'too many request bodies at once');
@@ -418,6 +453,15 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#current === null) this.#endReading();
   }
 
+  #tickBody(body: Http1Body, exchange: Http1Exchange, nowMs: number): void {
+    const { bodyMsMax } = this.#options.limits;
+    if (nowMs - body.sinceMs > bodyMsMax) {
+      this.#refuse(408, `the body of the request took longer than ${bodyMsMax} ms`);
+    } else if (body.share === null) {
+      this.#claimBody(body, exchange);
+    }
+  }
+
   tick(nowMs: number): void {
     const { limits } = this.#options;
     const pending = this.#transport.pending();
@@ -432,6 +476,8 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
       this.#refuse(408, `the head of the request took longer than ${limits.headMsMax} ms`);
     } else if (this.#current !== null && quietMs > limits.bodyIdleMsMax) {
       this.#refuse(408, `nothing of the body came for ${limits.bodyIdleMsMax} ms`);
+    } else if (this.#body !== null && this.#current !== null) {
+      this.#tickBody(this.#body, this.#current, nowMs);
     } else if (this.#queue.length === 0 && quietMs > limits.idleMsMax) {
       this.#endReading();
     }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import { connect as connectSocket } from 'node:net';
@@ -300,4 +301,16 @@ test('every case of h2spec passes', { skip: noGo || noOpenssl }, async (context)
   const plainly = await run(h2spec, prefaces).catch((error: { stdout: string }) => error);
   assert.match(plainly.stdout, /\b2 tests, 2 passed, 0 skipped, 0 failed/, plainly.stdout);
   await silent.close();
+});
+
+test('a client cannot ask for another handshake', { skip: noOpenssl }, async () => {
+  const trust = { ca: pem('ca.crt'), host: '127.0.0.1', maxVersion: 'TLSv1.2' as const };
+  const socket = connectTls({ ...trust, port: secure.address.port });
+  await once(socket, 'secureConnect');
+  const told = await new Promise((resolve) => {
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.renegotiate({ rejectUnauthorized: false }, (error) => resolve(error ?? 'done'));
+  });
+  assert.match(String(told), /NO_RENEGOTIATION|ECONNRESET|closed/i);
+  socket.destroy();
 });

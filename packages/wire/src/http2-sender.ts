@@ -107,7 +107,7 @@ export abstract class Http2Sender {
     stream.id = id;
     stream.sendWindow = this.peerInitialWindow;
     stream.receiveWindow = receiveWindow;
-    stream.touchedMs = this.transport.nowMs();
+    stream.bornMs = stream.touchedMs = this.transport.nowMs();
     this.streams.add(stream);
     return stream;
   }

@@ -9,6 +9,7 @@
 import { assert } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
 import type { AnswerBudget } from './answer-budget.ts';
+import { shareOfPeer, type BodyShare } from './body-budget.ts';
 import type { Connection, PeerCertificate } from './exchange.ts';
 import { HeadRoom } from './head-room.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from './frames.ts';
@@ -42,6 +43,8 @@ export class Http2Server extends Http2Session implements Connection {
   #head: RequestHead | null = null;
   /** Octets of unfinished collected bodies. */
   #bodiesBytes = 0;
+  /** The share of those that are not asked who they are. */
+  #peerShare: BodyShare | null = null;
   #drain: 'no' | 'announced' | 'final' = 'no';
   #idleSinceMs: number;
   #closeCallbacks: (() => void)[] | null = null;
@@ -56,7 +59,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.secure = transport.secure;
     this.unix = transport.unix;
     this.remoteAddress = transport.remoteAddress;
-    this.#headRoom = new HeadRoom(options.bodies);
+    this.#headRoom = new HeadRoom(options.bodies, this);
     this.#grpc = options.grpc;
     this.#answers = options.answers ?? null;
     this.#idleSinceMs = transport.nowMs();
@@ -134,11 +137,28 @@ export class Http2Server extends Http2Session implements Connection {
 
   #tickBodies(nowMs: number): void {
     for (const stream of this.streams.list()) {
-      if (stream.id === 0 || stream.endReceived || stream.paused) continue;
-      if (stream.owner !== null && !(stream.owner instanceof Http2Exchange)) continue;
-      if (nowMs - stream.touchedMs <= this.limits.bodyIdleMsMax) continue;
-      if (stream.owner instanceof Http2Exchange && stream.owner.answered) continue;
+      if (stream.id === 0 || stream.endReceived) continue;
+      if (nowMs - stream.cutSinceMs > this.limits.bodyMsMax) {
+        this.resetStream(stream, ERRORS.cancel);
+        continue;
+      }
+      if (stream.paused) continue;
+      const { owner } = stream;
+      if (owner === null) this.#tickBody(stream, null, nowMs);
+      else if (owner instanceof Http2Exchange && !owner.answered) {
+        this.#tickBody(stream, owner, nowMs);
+      }
+    }
+  }
+
+  #tickBody(stream: H2Stream, exchange: Http2Exchange | null, nowMs: number): void {
+    const { bodyIdleMsMax, bodyMsMax } = this.limits;
+    const isKept = stream.collects || exchange === null;
+    const isLate = isKept && nowMs - stream.bornMs > bodyMsMax;
+    if (isLate || nowMs - stream.touchedMs > bodyIdleMsMax) {
       this.resetStream(stream, ERRORS.cancel);
+    } else if (stream.collects && exchange !== null) {
+      this.#claimBody(stream, exchange);
     }
   }
 
@@ -312,11 +332,42 @@ export class Http2Server extends Http2Session implements Connection {
       return exchange.respond(501, 'text/plain', 'CONNECT is not offered here\n');
     }
     if (head.bodyBytes > this.limits.bodyBytesMax) {
-      if (!this.options.streamsBody(head.method, head.path)) return this.#refuseBody(exchange);
+      if (!this.options.streamsBody(head.method, head.path)) {
+        if (this.#claimBody(stream, exchange)) this.#refuseBody(exchange);
+        return;
+      }
     }
+    const isStreamed = this.options.streamsBody(head.method, head.path);
+    if (head.expectsContinue && !isStreamed && !this.#claimBody(stream, exchange)) return;
     if (head.expectsContinue) this.sendHeaders(stream, CONTINUE, 0, CONTINUE.length, false);
-    if (this.options.streamsBody(head.method, head.path)) this.#handle(exchange);
+    if (isStreamed) this.#handle(exchange);
     else stream.collects = true;
+  }
+
+  /** Finds out whose a body is that has not come at once. False: nobody wants it. */
+  #claimBody(stream: H2Stream, exchange: Http2Exchange | null): boolean {
+    if (stream.share !== null) return true;
+    const { bodyOwner } = this.options;
+    if (exchange === null || bodyOwner === undefined) {
+      stream.share = this.#sharedByPeer();
+      return true;
+    }
+    const { id } = stream;
+    let share: BodyShare | null = null;
+    try {
+      share = bodyOwner(exchange);
+    } catch (error) {
+      if (!exchange.answered) exchange.respond(500, null, null);
+      this.options.onError(error);
+    }
+    if (exchange.answered || exchange.closed || stream.id !== id) return false;
+    stream.share = share;
+    stream.collects = share !== null;
+    return stream.collects;
+  }
+
+  #sharedByPeer(): BodyShare {
+    return (this.#peerShare ??= shareOfPeer(this, false));
   }
 
   #refuseBody(exchange: Http2Exchange): void {
@@ -403,6 +454,7 @@ export class Http2Server extends Http2Session implements Connection {
     }
     const body = stream.body;
     if (body === null || length > body.length) {
+      if (!this.#claimBody(stream, exchange)) return false;
       const room = Math.max(length, stream.bodyExpected, (body?.length ?? 0) * 2);
       const size = Math.min(room, Math.max(length, FIRST_BODY_BYTES, (body?.length ?? 0) * 2));
       if (!this.#reserveBody(stream, size - (body?.length ?? 0), exchange)) return false;
@@ -417,7 +469,7 @@ export class Http2Server extends Http2Session implements Connection {
 
   #reserveBody(stream: H2Stream, bytes: number, exchange: Http2Exchange | null): boolean {
     const isRoom = this.#bodiesBytes + bytes <= this.limits.bodiesBytesMax;
-    if (isRoom && this.options.bodies.take(bytes)) {
+    if (isRoom && this.options.bodies.take(stream.share!, bytes)) {
       this.#bodiesBytes += bytes;
       return true;
     }
@@ -433,10 +485,22 @@ export class Http2Server extends Http2Session implements Connection {
   #releaseBody(stream: H2Stream): void {
     if (stream.body !== null) {
       this.#bodiesBytes -= stream.body.length;
-      this.options.bodies.give(stream.body.length);
+      this.options.bodies.give(stream.share!, stream.body.length);
     }
     stream.body = null;
     stream.bodyLength = 0;
+  }
+
+  override holdMessage(bytes: number): boolean {
+    if (this.#bodiesBytes + bytes > this.limits.bodiesBytesMax) return false;
+    if (!this.options.bodies.take(this.#sharedByPeer(), bytes)) return false;
+    this.#bodiesBytes += bytes;
+    return true;
+  }
+
+  override freeMessage(bytes: number): void {
+    this.#bodiesBytes -= bytes;
+    this.options.bodies.give(this.#sharedByPeer(), bytes);
   }
 
   override forget(stream: H2Stream): void {

@@ -82,6 +82,16 @@ export abstract class Http2Session extends Http2Control implements Protocol {
     endStream: boolean,
   ): void;
   abstract closed(): void;
+
+  /** Room for a gRPC message that has come in part; false: there is none. */
+  holdMessage(_bytes: number): boolean {
+    return true;
+  }
+
+  freeMessage(_bytes: number): void {
+    // A client believes its server.
+  }
+
   abstract drain(): void;
 
   receive(bytes: Buffer, start: number, end: number): void {

@@ -57,6 +57,9 @@ export interface WireLimits {
   readonly headMsMax: number;
   /** Time without any byte of a started body; 408 or a reset after it. */
   readonly bodyIdleMsMax: number;
+  /** Time for all of a body, or of a gRPC message, that is collected, from its start; 408 or a
+   *  reset after it. */
+  readonly bodyMsMax: number;
   /** Time a connection without any exchange is kept. */
   readonly idleMsMax: number;
   /** Time that bytes for the peer wait without any progress; the connection is cut after it. */
@@ -89,6 +92,7 @@ export const SERVER_LIMITS: WireLimits = {
   handshakeMsMax: 10_000,
   headMsMax: 10_000,
   bodyIdleMsMax: 30_000,
+  bodyMsMax: 60_000,
   idleMsMax: 10 * 60_000,
   stallMsMax: 5 * 60_000,
   keepaliveMs: 60_000,

@@ -10,14 +10,14 @@
  */
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
-import type { X509Certificate } from 'node:crypto';
+import { constants, type X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import type { Server as TlsServer } from 'node:tls';
 import { AnswerBudget } from './answer-budget.ts';
 import { BodyBudget } from './body-budget.ts';
-import type { Handler, StreamsBody } from './exchange.ts';
+import type { BodyOwner, Handler, StreamsBody } from './exchange.ts';
 import { PREFACE } from './frames.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
 import { Http1Server } from './http1-server.ts';
@@ -68,6 +68,8 @@ export interface ListenOptions {
   readonly handler: Handler;
   readonly streamsBody?: StreamsBody;
   readonly grpc?: GrpcRoutes;
+  /** Whose a body is that does not come with its head; absent: that of its peer's address. */
+  readonly bodyOwner?: BodyOwner;
   readonly limits?: Partial<WireLimits>;
   /** Errors thrown by handlers. Default: written to standard error. */
   readonly onError?: (error: unknown) => void;
@@ -140,6 +142,7 @@ class SocketListener implements Listener {
       answers: new AnswerBudget(limits.listenerQueuesBytesMax),
       onError: options.onError ?? ((error) => console.error(error)),
       grpc: options.grpc ?? null,
+      ...(options.bodyOwner === undefined ? {} : { bodyOwner: options.bodyOwner }),
     };
     this.#tlsServer = options.tls === undefined ? null : this.#makeTlsServer(options.tls);
     const both = this.#tlsServer !== null && options.alsoPlain === true ? this.#tlsServer : null;
@@ -329,6 +332,8 @@ function tlsFields(tls: ListenTls): object {
     key: tls.key,
     cert: tls.cert,
     minVersion: tls.minVersion ?? 'TLSv1.2',
+    // A client of TLS 1.2 could ask for one handshake after another, the server's is the work.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(tls.maxVersion === undefined ? {} : { maxVersion: tls.maxVersion }),
     ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
   };

@@ -1,5 +1,6 @@
 // data plane
 /** Streams of one HTTP/2 connection: their numbers, and a table from identifier to stream. */
+import type { BodyShare } from './body-budget.ts';
 import type { CloseReason, FieldList } from './exchange.ts';
 import type { RequestHead } from './http2-head.ts';
 
@@ -37,6 +38,8 @@ export class H2Stream {
   /** The collected body. */
   body: Buffer | null = null;
   bodyLength = 0;
+  /** Whose the collected body is; null: nobody has asked yet. */
+  share: BodyShare | null = null;
   /** A server's stream: what was asked. */
   head: RequestHead | null = null;
   owner: StreamOwner | null = null;
@@ -45,6 +48,9 @@ export class H2Stream {
   collects = false;
   /** Monotonic milliseconds: last piece of a body or of an answer, and when the owner expires. */
   touchedMs = 0;
+  bornMs = 0;
+  /** Since when a gRPC message is incomplete. */
+  cutSinceMs: number = Infinity;
   deadlineMs: number = Infinity;
 
   /** Bytes that wait for windows, the first from `queueAt` on. */
@@ -75,10 +81,12 @@ export class H2Stream {
     this.bodyReceived = 0;
     this.body = null;
     this.bodyLength = 0;
+    this.share = null;
     this.head = null;
     this.owner = null;
     this.paused = false;
     this.collects = false;
+    this.cutSinceMs = Infinity;
     this.deadlineMs = Infinity;
     this.queue = null;
     this.queueIndex = 0;

@@ -7,7 +7,7 @@
  */
 import type { AnswerBudget } from './answer-budget.ts';
 import type { BodyBudget } from './body-budget.ts';
-import type { Handler, PeerCertificate, Rest, StreamsBody } from './exchange.ts';
+import type { BodyOwner, Handler, PeerCertificate, Rest, StreamsBody } from './exchange.ts';
 import type { GrpcRoutes } from './grpc-routes.ts';
 import type { WireLimits } from './limits.ts';
 
@@ -75,6 +75,8 @@ export interface Protocol {
 export interface ServerOptions {
   readonly handler: Handler;
   readonly streamsBody: StreamsBody;
+  /** Whose a body is that does not come at once; absent: that of its peer's address. */
+  readonly bodyOwner?: BodyOwner;
   readonly limits: WireLimits;
   /** Shared by all connections of a listener. */
   readonly bodies: BodyBudget;

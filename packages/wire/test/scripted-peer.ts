@@ -148,8 +148,9 @@ export function setting(id: number, value: number): Buffer {
 export const HELLO: Buffer = Buffer.concat([PREFACE, frame(FRAMES.settings, 0, 0)]);
 export const ACK: Buffer = frame(FRAMES.settings, 1, 0);
 
-export function block(path: string, method = 'GET'): Buffer {
-  const out = Buffer.alloc(path.length + 200);
+/** `more`: names and values of further fields. */
+export function block(path: string, method = 'GET', more: readonly string[] = []): Buffer {
+  const out = Buffer.alloc(path.length + 1000);
   let at = 0;
   for (const [name, value] of [
     [':method', method],
@@ -158,6 +159,9 @@ export function block(path: string, method = 'GET'): Buffer {
     [':authority', 'x'],
   ] as const) {
     at = writeField(out, at, name, value);
+  }
+  for (let field = 0; field < more.length; field += 2) {
+    at = writeField(out, at, more[field] ?? '', more[field + 1] ?? '');
   }
   return out.subarray(0, at);
 }

@@ -4,6 +4,7 @@
  * for health, metrics and pages of metrics, which kwok serves there, too. The first byte tells
  * which of the two a client speaks.
  */
+import { constants } from 'node:crypto';
 import { createServer as createPlain, type IncomingMessage, type Server } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { createServer as createTls } from 'node:https';
@@ -67,6 +68,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
     {
       cert: certificate,
       key,
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       ...(authorities.length === 0
         ? {}
         : { ca: authorities, requestCert: true, rejectUnauthorized: false }),
