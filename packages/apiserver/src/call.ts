@@ -20,7 +20,7 @@ import type { RequestInfo } from './request-info.ts';
 import type { Sink } from './sink.ts';
 import { VersionConversions } from './managed/version-conversions.ts';
 import type { YamlReading } from './yaml-body.ts';
-import { yamlText } from './yaml-text.ts';
+import { indentedJson, yamlText } from './printed-text.ts';
 
 const WARNINGS_RUNES_MAX = 4096;
 const WARNING_RUNES_MAX = 256;
@@ -361,7 +361,7 @@ export class Call {
 
 /** An object as JSON, as people or as programs read it. */
 export function jsonText(object: JsonObject, pretty: boolean): string {
-  return pretty ? JSON.stringify(object, null, 2) : `${JSON.stringify(object)}\n`;
+  return pretty ? indentedJson(object) : `${JSON.stringify(object)}\n`;
 }
 
 function lengthOf(bytes: Uint8Array | string): number {

@@ -9,7 +9,7 @@ import {
   PLAIN_JSON,
   type Negotiated,
 } from './negotiation.ts';
-import { yamlText } from './yaml-text.ts';
+import { yamlText } from './printed-text.ts';
 
 export type Encoding = Negotiated['encoding'];
 

@@ -1,6 +1,7 @@
 /**
  * Tables and metadata for people: what another encoder writes as JSON is held until it is whole,
- * and printed anew as YAML or indented.
+ * and printed anew as YAML or indented. Beyond `HELD_BYTES_MAX` it is passed on as it is, compact,
+ * which both forms are also read as.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
@@ -8,7 +9,10 @@ import type { Encoder, EventType, ListMeta } from './encoder.ts';
 import { JSON_TYPE, YAML_TYPE } from './negotiation.ts';
 import { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
-import { yamlText } from './yaml-text.ts';
+import { indentedJson, readableJson, yamlText } from './printed-text.ts';
+
+/** Of JSON that is held to be printed in one turn. */
+export const HELD_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class PrintedEncoder implements Encoder {
   readonly id: string;
@@ -16,6 +20,7 @@ export class PrintedEncoder implements Encoder {
   readonly #inner: Encoder;
   readonly #isYaml: boolean;
   readonly #held = new Sink();
+  #isPassing = false;
 
   constructor(inner: Encoder, isYaml: boolean) {
     this.#inner = inner;
@@ -25,21 +30,23 @@ export class PrintedEncoder implements Encoder {
   }
 
   openList(_: Sink, meta: ListMeta): void {
-    this.#held.length = 0;
+    this.#begin();
     this.#inner.openList(this.#held, meta);
   }
 
-  item(_: Sink, row: Row, index: number): void {
+  item(sink: Sink, row: Row, index: number): void {
     this.#inner.item(this.#held, row, index);
+    if (this.#isPassing || this.#held.length > HELD_BYTES_MAX) this.#pass(sink);
   }
 
   closeList(sink: Sink): void {
     this.#inner.closeList(this.#held);
-    this.#print(sink);
+    if (this.#isPassing) this.#pass(sink);
+    else this.#print(sink);
   }
 
   object(sink: Sink, row: Row, revision: number): void {
-    this.#held.length = 0;
+    this.#begin();
     this.#inner.object(this.#held, row, revision);
     this.#print(sink);
   }
@@ -57,9 +64,22 @@ export class PrintedEncoder implements Encoder {
     this.#inner.error(sink, status);
   }
 
+  #begin(): void {
+    this.#held.length = 0;
+    this.#isPassing = false;
+  }
+
+  #pass(sink: Sink): void {
+    this.#isPassing = true;
+    const { bytes, length } = this.#held;
+    if (this.#isYaml) sink.utf8(readableJson(bytes.toString('utf8', 0, length)));
+    else sink.append(bytes, 0, length);
+    this.#held.length = 0;
+  }
+
   #print(sink: Sink): void {
     const { bytes, length } = this.#held;
     const object = JSON.parse(bytes.toString('utf8', 0, length)) as JsonObject;
-    sink.utf8(this.#isYaml ? yamlText(object) : JSON.stringify(object, null, 2));
+    sink.utf8(this.#isYaml ? yamlText(object) : indentedJson(object));
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseYaml } from './yaml-body.ts';
-import { yamlText } from './yaml-text.ts';
+import { yamlText } from './printed-text.ts';
 import { Rig } from './watch/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/a/configmaps';

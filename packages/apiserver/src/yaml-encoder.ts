@@ -5,7 +5,7 @@ import { JSON_TYPE, YAML_TYPE, type Negotiated } from './negotiation.ts';
 import type { Served } from './served.ts';
 import type { Sink } from './sink.ts';
 import type { Row } from './storage.ts';
-import { yamlText } from './yaml-text.ts';
+import { indentedJson, yamlItem, yamlText } from './printed-text.ts';
 
 /** Lists are printed item by item: both forms indent what stands within a list alike. */
 export class YamlEncoder extends JsonEncoder {
@@ -44,8 +44,8 @@ export class YamlEncoder extends JsonEncoder {
     const { kind: _, apiVersion: __, ...bare } = shown;
     const rest = this.#served.custom === null ? bare : shown;
     const isFirst = this.#count++ === 0;
-    if (this.#isYaml) sink.utf8((isFirst ? '\n' : '') + itemText(rest));
-    else sink.utf8(`${isFirst ? '' : ','}\n    ${indented(JSON.stringify(rest, null, 2), 4)}`);
+    if (this.#isYaml) sink.utf8((isFirst ? '\n' : '') + yamlItem(rest));
+    else sink.utf8(`${isFirst ? '' : ','}\n    ${indentedJson(rest, 4)}`);
   }
 
   override closeList(sink: Sink): void {
@@ -61,7 +61,7 @@ export class YamlEncoder extends JsonEncoder {
 
   override object(sink: Sink, row: Row, revision: number): void {
     const object = shownRow(this.#served, row, revision);
-    sink.utf8(this.#isYaml ? yamlText(object) : JSON.stringify(object, null, 2));
+    sink.utf8(this.#isYaml ? yamlText(object) : indentedJson(object));
   }
 
   override frame(sink: Sink, type: EventType, row: Row, revision: number): void {
@@ -72,16 +72,5 @@ export class YamlEncoder extends JsonEncoder {
 
 /** The text of an object without its last brace. */
 function closedLater(object: JsonObject): string {
-  return JSON.stringify(object, null, 2).slice(0, -'\n}'.length);
-}
-
-/** Line ends within strings are escaped in JSON, so each one in the text is one of the layout. */
-function indented(text: string, columns: number): string {
-  return text.replaceAll('\n', `\n${' '.repeat(columns)}`);
-}
-
-/** One item as it stands in a list of YAML. */
-function itemText(item: JsonObject): string {
-  const key = 'items:\n';
-  return yamlText({ items: [item] }).slice(key.length);
+  return indentedJson(object).slice(0, -'\n}'.length);
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseYaml } from './yaml-body.ts';
-import { yamlText } from './yaml-text.ts';
+import { yamlText } from './printed-text.ts';
 
 const RUNS = process.env['MEGAPLANE_LONG'] === undefined ? 500 : 20_000;
 

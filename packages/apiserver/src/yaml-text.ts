@@ -10,6 +10,9 @@ const WIDTH_MAX = 80;
 /** Keys above this length stand after a question mark. */
 const SIMPLE_KEY_LENGTH_MAX = 128;
 
+/** Digits of a number in a key by which it is put in order: more are infinity. */
+const NUMBER_DIGITS_MAX = 310;
+
 /** Words that YAML 1.1 reads as something else than a string. */
 const WORDS: ReadonlySet<string> = new Set([
   ...['', '~', 'y', 'Y', 'n', 'N', '.nan', '.NaN', '.NAN'],
@@ -35,8 +38,11 @@ const SPECIAL = /[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd]|\ufeff/u;
 /** Lines that cannot stand as they are: their spaces would be lost to an editor. */
 const TRAILING = / (?=\n|$)/;
 
-/** The document, with a line feed at its end. */
-export function yamlText(value: JsonValue): string {
+/**
+ * The document, with a line feed at its end, however long it becomes: of a client's objects,
+ * `yamlText` of `printed-text.ts`.
+ */
+export function printYaml(value: JsonValue): string {
   const printer = new Printer();
   printer.value(value, 0, false);
   return printer.text;
@@ -184,22 +190,35 @@ function literal(text: string, indent: number): string {
 }
 
 /** Letters by their code, after what is no letter; numbers by their value. */
-function compareKeys(left: string, right: string): number {
-  const a = Array.from(left);
-  const b = Array.from(right);
-  for (let at = 0; at < a.length && at < b.length; at++) {
-    const one = a[at] ?? '';
-    const other = b[at] ?? '';
-    if (one === other) continue;
-    const isLetter = /\p{L}/u.test(one);
-    if (isLetter !== /\p{L}/u.test(other)) return isLetter ? 1 : -1;
-    const numbers = isLetter ? 0 : numberAt(a, at) - numberAt(b, at);
-    return numbers === 0 ? (one < other ? -1 : 1) : numbers;
-  }
-  return a.length - b.length;
+function compareKeys(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < length && a.charCodeAt(at) === b.charCodeAt(at)) at++;
+  if (at === length) return a.length - b.length;
+  // both halves of a pair are one letter
+  if (at > 0 && isLowHalf(a.charCodeAt(at)) && isLowHalf(b.charCodeAt(at))) at--;
+  const one = String.fromCodePoint(a.codePointAt(at) ?? 0);
+  const other = String.fromCodePoint(b.codePointAt(at) ?? 0);
+  const isLetter = /\p{L}/u.test(one);
+  if (isLetter !== /\p{L}/u.test(other)) return isLetter ? 1 : -1;
+  const numbers = isLetter ? 0 : compareNumbers(numberAt(a, at), numberAt(b, at));
+  return numbers === 0 ? (one < other ? -1 : 1) : numbers;
 }
 
-function numberAt(letters: readonly string[], at: number): number {
-  const digits = /^\d*/.exec(letters.slice(at).join(''))?.[0] ?? '';
-  return digits === '' ? 0 : Number(digits);
+function isLowHalf(code: number): boolean {
+  return code >= 0xdc00 && code < 0xe000;
+}
+
+function compareNumbers(one: number, other: number): number {
+  return one === other ? 0 : one - other;
+}
+
+function numberAt(text: string, at: number): number {
+  let end = at;
+  while (end < text.length && end - at < NUMBER_DIGITS_MAX && isDigit(text.charCodeAt(end))) end++;
+  return end === at ? 0 : Number(text.slice(at, end));
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
