@@ -106,3 +106,17 @@ test('amounts whose thousandths no int64 holds have the fractions that upstream 
     [],
   );
 });
+
+test('quantities of millions of digits are capped, rounded or refused, and none is stored', () => {
+  const many = '9'.repeat(2_900_000);
+  assert.equal(parseQuantity(many), 'digits');
+  assert.equal(parseQuantity(`-1${'0'.repeat(2_900_000)}`), 'digits');
+  assert.match(QUANTITY_FAILURES.digits, /^unable to parse numeric part of quantity$/);
+  assert.equal(parsed(`${many}Ki`).toString(), `${2n ** 63n - 1n}`);
+  assert.equal(parsed(`-${many}Ki`).toString(), `-${2n ** 63n - 1n}`);
+  assert.equal(parsed(`${'0'.repeat(2_900_000)}1`).toString(), '1');
+  assert.equal(parsed(`1.${'0'.repeat(2_900_000)}`).toString(), '1');
+  assert.equal(parsed(`1.${'0'.repeat(2_900_000)}1`).toString(), '1000000001n');
+  assert.equal(parsed(`0.${'0'.repeat(2_900_000)}1Ei`).toString(), '1n');
+  assert.equal(parsed(`1${'0'.repeat(999)}`).toString(), `1${'0'.repeat(999 - 18)}E`);
+});

@@ -10,11 +10,12 @@
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 /** Why text is no quantity, in the words of upstream. */
-export const QUANTITY_FAILURES: Readonly<Record<'format' | 'suffix', string>> = {
+export const QUANTITY_FAILURES: Readonly<Record<'format' | 'suffix' | 'digits', string>> = {
   format:
     'quantities must match the regular expression ' +
     "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   suffix: "unable to parse quantity's suffix",
+  digits: 'unable to parse numeric part of quantity',
 };
 export type QuantityFailure = keyof typeof QUANTITY_FAILURES;
 
@@ -26,6 +27,10 @@ const WRAPPED_SCALES: ReadonlySet<number> = new Set([1, 2, 3, 6, 9]);
 const INT64_MAX = 2n ** 63n - 1n;
 /** Exponents beyond this are refused before they become memory: `1e999999999`. */
 const EXPONENT_MAX = 1000;
+/** Digits before the point, without zeros in front: upstream reads as many as a request has. */
+const WHOLE_DIGITS_MAX = 1000;
+/** Digits behind it that are looked at; of the others only whether they are all zeros counts. */
+const FRACTION_DIGITS_MAX: number = EXPONENT_MAX + 64;
 
 const DECIMAL_SUFFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
@@ -156,6 +161,8 @@ export class Quantity {
   }
 }
 
+const TRAILING_ZEROS = /(?<!0)0+$/;
+
 function canonical(quantity: Quantity): string {
   if (quantity.digits === 0n) return '0';
   if (quantity.format === 'BinarySI' && quantity.isExact(0)) {
@@ -169,11 +176,11 @@ function canonical(quantity: Quantity): string {
       return `${whole}${BINARY_SUFFIXES[steps]}`;
     }
   }
-  let { digits, scale } = quantity;
-  while (digits % 10n === 0n) {
-    digits /= 10n;
-    scale++;
-  }
+  // by its text: one division for each zero would cost the square of their number
+  const written = String(quantity.digits);
+  const bare = written.replace(TRAILING_ZEROS, '');
+  let digits = BigInt(bare);
+  const scale = quantity.scale + written.length - bare.length;
   if (quantity.format === 'DecimalExponent') {
     const down = ((scale % 3) + 3) % 3;
     digits *= 10n ** BigInt(down);
@@ -194,10 +201,34 @@ export function parseQuantity(text: string): Quantity | QuantityFailure {
   const suffix = suffixOf(suffixText);
   if (suffix === undefined) return 'suffix';
   const number = whole.replace(/^0+/, '') || '0';
+  const isBinary = suffix.format === 'BinarySI';
+  if (number.length > WHOLE_DIGITS_MAX) {
+    if (!isBinary) return 'digits';
+    return new Quantity(sign === '-' ? -INT64_MAX : INT64_MAX, 0, suffix.format);
+  }
+  return quantityOf(sign, number, shortened(fraction), suffix, text);
+}
+
+/** What is far below a billionth is rounded up, however far below: one digit stands for all. */
+function shortened(fraction: string): string {
+  if (fraction.length <= FRACTION_DIGITS_MAX) return fraction;
+  const rest = /[1-9]/.test(fraction.slice(FRACTION_DIGITS_MAX)) ? '1' : '0';
+  return fraction.slice(0, FRACTION_DIGITS_MAX) + rest;
+}
+
+function quantityOf(
+  sign: string,
+  number: string,
+  fraction: string,
+  suffix: Suffix,
+  text: string,
+): Quantity {
   let digits = BigInt(number + fraction);
   if (sign === '-') digits = -digits;
   const scale = suffix.format === 'BinarySI' ? -fraction.length : suffix.exponent - fraction.length;
-  const kept = isKept(number, fraction, suffix, scale) ? text : undefined;
+  // zeros in front are kept, too, but not without end
+  const isShort = text.length <= WHOLE_DIGITS_MAX;
+  const kept = isShort && isKept(number, fraction, suffix, scale) ? text : undefined;
   if (suffix.format === 'BinarySI') digits *= 2n ** BigInt(suffix.exponent);
   if (kept === undefined) return bounded(digits, scale, suffix.format);
   return new Quantity(digits, scale, suffix.format, kept);

@@ -6,7 +6,14 @@ import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './functions.ts';
 import { hasMembers, NO_OVERLOAD, noMember, noOverload, notIterable } from './no-overload.ts';
 import { compilePattern } from './regex-library.ts';
-import { callCostOf, LIST_COST, MAP_COST, STRUCT_COST, type CallCost } from './runtime-cost.ts';
+import {
+  callCostOf,
+  needsResult,
+  LIST_COST,
+  MAP_COST,
+  STRUCT_COST,
+  type CallCost,
+} from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
 import {
   alternative,
@@ -449,6 +456,7 @@ function guarded({ name, params, apply }: Overload): Overload['apply'] {
 function direct(overload: Overload, args: readonly Step[]): Step {
   const apply = guarded(overload);
   const cost: CallCost | null = callCostOf(overload);
+  const isCostFirst = cost !== null && !needsResult(cost);
   const [first, second] = args;
   if (isLenient(overload) && first !== undefined) {
     return (frame) => {
@@ -460,8 +468,14 @@ function direct(overload: Overload, args: readonly Step[]): Step {
     return (frame) => {
       const left = first(frame);
       const right = second(frame);
+      if (isCostFirst && cost !== null) {
+        // nobody does what cannot be paid for
+        frame.cost += cost([left, right], null);
+        if (frame.cost > frame.costMax) return OVER_BUDGET;
+      }
       const failed = left instanceof CelError ? left : right;
       const result = failed instanceof CelError ? failed : apply(left, right);
+      if (isCostFirst) return result;
       frame.cost += cost === null ? 1 : cost([left, right], result);
       return frame.cost > frame.costMax ? OVER_BUDGET : result;
     };
@@ -469,8 +483,13 @@ function direct(overload: Overload, args: readonly Step[]): Step {
   return (frame) => {
     const values = valuesOf(args, frame);
     if (values instanceof CelError) return values;
+    if (isCostFirst && cost !== null) {
+      frame.cost += cost(values, null);
+      if (frame.cost > frame.costMax) return OVER_BUDGET;
+    }
     const failed = values.find((value) => value instanceof CelError);
     const result = failed ?? apply(...values);
+    if (isCostFirst) return result;
     frame.cost += cost === null ? 1 : cost(values, result);
     return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };
@@ -505,15 +524,21 @@ function dispatch(overloads: readonly Overload[], args: readonly Step[]): Step {
   // where several are possible upstream knows the function alone when it counts
   const cost =
     first === undefined ? null : callCostOf(overloads.length > 1 ? { ...first, id: '' } : first);
+  const isCostFirst = cost !== null && !needsResult(cost);
   const unfit = (values: readonly CelValue[]): CelValue => unfitting(first?.name ?? '', values);
   return (frame) => {
     const values = valuesOf(args, frame);
     if (values instanceof CelError) return values;
+    if (isCostFirst && cost !== null) {
+      frame.cost += cost(values, null);
+      if (frame.cost > frame.costMax) return OVER_BUDGET;
+    }
     const failed = values.find((value) => value instanceof CelError);
     const fitting = overloads.find(({ params }) =>
       params.every((param, at) => isOfType(values[at] ?? null, param)),
     );
     const result = failed ?? (fitting === undefined ? unfit(values) : fitting.apply(...values));
+    if (isCostFirst) return result;
     frame.cost += cost === null ? 1 : cost(values, result);
     return frame.cost > frame.costMax ? OVER_BUDGET : result;
   };

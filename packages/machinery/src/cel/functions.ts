@@ -60,8 +60,9 @@ function isListOf(list: CelList, { params: [item] }: CelType): boolean {
 }
 
 function isMapOf(map: CelMap, { params: [key, member] }: CelType): boolean {
-  if (map.size === 0 || key === undefined || member === undefined) return true;
+  if (key === undefined || member === undefined) return true;
   if (isAnything(key) && isAnything(member)) return true;
+  if (map.size === 0) return true;
   const [first = null] = map.keys();
   return isOfType(first, key) && isOfType(map.get(first) ?? null, member);
 }

@@ -41,6 +41,24 @@ class JsonList extends CelList {
   }
 }
 
+/** From here on the keys of a map are remembered for an evaluation. */
+const MANY_KEYS_MIN = 16;
+/** `object.data` is another value each time an expression says it, of the same JSON. */
+let keysInEvaluation: WeakMap<JsonObject, readonly string[]> | null = null;
+
+/** An evaluation begins: the JSON may have changed since the one before. */
+export function forgetKeys(): void {
+  keysInEvaluation = null;
+}
+
+function keysOf(json: JsonObject): readonly string[] {
+  const known = keysInEvaluation?.get(json);
+  if (known !== undefined) return known;
+  const keys = Object.keys(json).filter((key) => json[key] !== undefined);
+  if (keys.length >= MANY_KEYS_MIN) (keysInEvaluation ??= new WeakMap()).set(json, keys);
+  return keys;
+}
+
 class JsonMap extends CelMap {
   readonly json: JsonObject;
   readonly #values: CelType;
@@ -59,7 +77,7 @@ class JsonMap extends CelMap {
     return value === undefined ? undefined : fromJson(value, this.#values);
   }
   keys(): readonly string[] {
-    this.#keys ??= Object.keys(this.json).filter((key) => this.json[key] !== undefined);
+    this.#keys ??= keysOf(this.json);
     return this.#keys;
   }
 }

@@ -12,12 +12,11 @@ import {
   Uint,
   type CelValue,
 } from './values.ts';
+import { LIST_LENGTH_MAX, TOO_LONG_LIST } from './made-values.ts';
 import { toInt, toUint } from './standard-library.ts';
 
 /** What the macro `sortBy` becomes; no expression can name it. */
 const SORT_BY = '@sortByAssociatedKeys';
-/** Members that `lists.range` makes at most, as cel-go would run out of budget later. */
-const RANGE_MAX = 1_000_000n;
 
 function isSorted(list: CelList): CelValue {
   for (let i = 1; i < list.length; i++) {
@@ -136,7 +135,7 @@ function sortBy(list: CelList, keys: CelList): CelValue {
 }
 
 function range(end: bigint): CelValue {
-  if (end > RANGE_MAX) return new CelError(`range is limited to ${RANGE_MAX} members`);
+  if (end > LIST_LENGTH_MAX) return TOO_LONG_LIST;
   return new ArrayList(Array.from({ length: Number(end < 0n ? 0n : end) }, (_, i) => BigInt(i)));
 }
 
@@ -195,7 +194,8 @@ const MEMBERS: Library = {
 };
 
 function contains(list: CelList, items: CelList): boolean {
-  return itemsOf(items).every((item) => itemsOf(list).some((own) => isEqual(own, item)));
+  const own = itemsOf(list);
+  return itemsOf(items).every((item) => own.some((one) => isEqual(one, item)));
 }
 
 export const SET_LIBRARY: Library = {
@@ -207,7 +207,10 @@ export const SET_LIBRARY: Library = {
   'list_sets_intersects_list: sets.intersects(list(T), list(T)): bool': (
     left: CelList,
     right: CelList,
-  ) => itemsOf(left).some((item) => itemsOf(right).some((other) => isEqual(item, other))),
+  ) => {
+    const others = itemsOf(right);
+    return itemsOf(left).some((item) => others.some((other) => isEqual(item, other)));
+  },
 };
 
 export const LIST_LIBRARY: readonly Library[] = [ordered(), MEMBERS];

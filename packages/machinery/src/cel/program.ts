@@ -14,6 +14,7 @@ import { literalTypeIssues } from './literal-types.ts';
 import { formatIssue } from './format-check.ts';
 import { FORMAT_LIBRARY, PATCH_LIBRARY } from './format-library.ts';
 import { tableOf, type FunctionTable, type Library } from './functions.ts';
+import { forgetKeys } from './json-values.ts';
 import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';
 import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './network-library.ts';
 import { OPTIONAL_LIBRARY } from './optional-library.ts';
@@ -156,6 +157,7 @@ export class Program {
 
   /** Evaluates with at most `costMax` units. */
   evaluate(bindings: Bindings, costMax: number = CALL_COST_MAX): Evaluation {
+    forgetKeys();
     const frame: Frame = { bindings, slots: [], cost: 0, costMax };
     const value = this.#step(frame);
     return { value: frame.cost > costMax ? OVER_BUDGET : value, cost: frame.cost };

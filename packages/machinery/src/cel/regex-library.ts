@@ -9,6 +9,8 @@ import { ArrayList, CelError, type CelValue } from './values.ts';
 
 /** Patterns that stay compiled; the oldest goes first. */
 const PATTERNS_MAX = 500;
+/** Letters that all searches of one `findAll` may look at. */
+const SEARCHED_LETTERS_MAX: number = 2 * 1024 * 1024;
 /** Longer patterns are refused before they become a program of many megabytes. */
 const PATTERN_CHARS_MAX = 32 * 1024;
 
@@ -87,7 +89,12 @@ function findAll(text: string, pattern: string, limit = -1n): CelValue {
   if (!compiled.ok) return new CelError(`Illegal regex: ${compiled.message}`);
   const matcher = compiled.value.matcher(text);
   const found: CelValue[] = [];
-  while ((limit < 0n || found.length < limit) && matcher.find()) found.push(matcher.group() ?? '');
+  // each search may look at all that is left, whatever it finds
+  const searchesMax = Math.ceil(SEARCHED_LETTERS_MAX / Math.max(1, text.length));
+  while ((limit < 0n || found.length < limit) && matcher.find()) {
+    if (found.length >= searchesMax) return new CelError(`more than ${searchesMax} matches`);
+    found.push(matcher.group() ?? '');
+  }
   return new ArrayList(found);
 }
 

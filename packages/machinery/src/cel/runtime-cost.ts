@@ -19,6 +19,11 @@ export const STRUCT_COST = 40;
 /** An authorizer's decision: two fit into the budget of one expression. */
 export const AUTHORIZER_CHECK_COST = 350_000;
 
+/** Whether a cost can only be told when the call is over: its function takes the result, too. */
+export function needsResult(cost: CallCost): boolean {
+  return cost.length > 1;
+}
+
 function size(value: CelValue | undefined): number {
   return value === undefined ? 0 : sizeOf(value);
 }

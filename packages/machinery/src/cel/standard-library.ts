@@ -1,5 +1,6 @@
 /** Operators, conversions and the functions that every CEL has, but for those of time. */
 import type { Library } from './functions.ts';
+import { LIST_LENGTH_MAX, TOO_LONG_LIST } from './made-values.ts';
 import { matchesPattern } from './regex-library.ts';
 import { durationText, parseCelDuration, parseTimestamp, timestampText } from './time-library.ts';
 import {
@@ -77,13 +78,13 @@ function comparisons(): Library {
 class JoinedList extends CelList {
   readonly #left: CelList;
   readonly #right: CelList;
+  /** Not asked for part by part: a list that is joined with itself has each part many times. */
+  readonly length: number;
   constructor(left: CelList, right: CelList) {
     super();
     this.#left = left;
     this.#right = right;
-  }
-  get length(): number {
-    return this.#left.length + this.#right.length;
+    this.length = left.length + right.length;
   }
   at(index: number): CelValue {
     const own = this.#left.length;
@@ -96,7 +97,9 @@ const JOIN_FREE_MAX = 64;
 
 function addLists(left: CelList, right: CelList): CelValue {
   if (left.listType === 'set' || left.listType === 'map') return merged(left, right);
-  if (left.length + right.length > JOIN_FREE_MAX) return new JoinedList(left, right);
+  const length = left.length + right.length;
+  if (length > LIST_LENGTH_MAX) return TOO_LONG_LIST;
+  if (length > JOIN_FREE_MAX) return new JoinedList(left, right);
   const items: CelValue[] = [];
   for (let i = 0; i < left.length; i++) items.push(left.at(i));
   for (let i = 0; i < right.length; i++) items.push(right.at(i));

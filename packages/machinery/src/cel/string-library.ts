@@ -1,5 +1,6 @@
 /** Strings: cel-go's extension (character access, case, cutting, joining, quoting, format). */
 import type { Library } from './functions.ts';
+import { TEXT_LENGTH_MAX, TOO_LONG_TEXT } from './made-values.ts';
 import { doubleText } from './standard-library.ts';
 import { durationText, timestampText } from './time-library.ts';
 import {
@@ -64,6 +65,8 @@ function replace(text: string, old: string, next: string, limit = -1n): CelValue
   if (limit === 0n) return text;
   const max = limit < 0n ? Infinity : Number(limit);
   const parts = old === '' ? Array.from(text) : text.split(old);
+  const count = Math.min(max, old === '' ? parts.length + 1 : parts.length - 1);
+  if (text.length + count * (next.length - old.length) > TEXT_LENGTH_MAX) return TOO_LONG_TEXT;
   if (old === '') {
     let made = '';
     for (let at = 0; at <= parts.length; at++) made += (at < max ? next : '') + (parts[at] ?? '');
@@ -85,9 +88,12 @@ function split(text: string, by: string, limit = -1n): CelValue {
 
 function join(list: CelList, by = ''): CelValue {
   const parts: string[] = [];
+  let length = 0;
   for (let i = 0; i < list.length; i++) {
     const part = list.at(i);
     if (typeof part !== 'string') return new CelError('no such overload');
+    length += part.length + by.length;
+    if (length > TEXT_LENGTH_MAX) return TOO_LONG_TEXT;
     parts.push(part);
   }
   return parts.join(by);
@@ -125,6 +131,7 @@ const CLAUSE = /%(?:\.(\d+))?([%sdfexXob]|.?)/gsu;
 function format(text: string, list: CelList): CelValue {
   let at = 0;
   let failure: CelError | null = null;
+  let length = text.length;
   const made = text.replaceAll(CLAUSE, (clause: string, precision: string, verb: string) => {
     if (verb === '%') return '%';
     if (failure !== null) return '';
@@ -137,8 +144,8 @@ function format(text: string, list: CelList): CelValue {
       digits > PRECISION_MAX
         ? new CelError(`precision ${digits} exceeds maximum allowed: ${PRECISION_MAX}`)
         : formatOne(verb, list.at(at++), digits, clause);
-    if (typeof part === 'string') return part;
-    failure = part;
+    if (typeof part === 'string' && (length += part.length) <= TEXT_LENGTH_MAX) return part;
+    failure = typeof part === 'string' ? TOO_LONG_TEXT : part;
     return '';
   });
   return failure ?? made;
