@@ -137,7 +137,12 @@ function addNodeOptions(command: Command): void {
       '-c, --config <files...>',
       "kwok's files and directories, or sets: fast, general, chaos, volume, metrics",
     )
-    .option('--enable-crds <kinds>', "kwok's kinds read from the server (default: all)", words, [])
+    .option(
+      '--enable-crds <kinds>',
+      "kwok's kinds read from the server (default: those that reach nothing on this machine)",
+      words,
+      [],
+    )
     .option('--disregard-status-with-label-selector <selector>', 'leave these alone', '')
     .option('--disregard-status-with-annotation-selector <selector>', 'leave these alone', '');
 }

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { cleanEnvironment } from './clean-environment.ts';
 import type { ExecItem } from './pod-rules.ts';
 import { reasonOf } from './log-reader.ts';
 import { keepGroup, killGroup } from './process-groups.ts';
@@ -67,7 +68,7 @@ function start(
   const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'pipe', extra],
     detached: true,
-    env: { ...process.env, ...environment },
+    env: cleanEnvironment(environment),
     ...(workDir === '' ? {} : { cwd: workDir }),
     ...(user === null ? {} : { uid: user }),
     ...(group === null ? {} : { gid: group }),

@@ -33,6 +33,16 @@ export const PORT_KINDS: Readonly<Record<string, string>> = {
   Metric: 'metrics',
 };
 
+/**
+ * Kinds by which pods reach the simulator's own machine: its programs, its files, its network. From
+ * the server they are only read where a flag names them: there, whoever may make them would be as
+ * the simulator.
+ */
+export const HOST_KINDS: ReadonlySet<string> = new Set([
+  ...['Logs', 'ClusterLogs', 'Exec', 'ClusterExec', 'Attach', 'ClusterAttach'],
+  ...['PortForward', 'ClusterPortForward'],
+]);
+
 export class PortConfig {
   readonly logs: PodRules<LogItem> = new PodRules();
   readonly execs: PodRules<ExecItem> = new PodRules();

@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
+import { cleanEnvironment } from './clean-environment.ts';
 import { dial } from './forward-target.ts';
 import { reasonOf } from './log-reader.ts';
 import type { ForwardItem, HttpRoute } from './pod-rules.ts';
@@ -88,7 +89,11 @@ function forward(
 
 function runCommand(command: readonly string[], near: Duplex, fail: (why: string) => void): void {
   const [program = '', ...args] = command;
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+    env: cleanEnvironment(),
+  });
   keepGroup(child);
   child.on('error', (error) => {
     fail(`cmd start: ${command.join(' ')}: fork/exec ${program}: ${reasonOf(error)}`);

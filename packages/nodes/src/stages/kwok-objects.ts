@@ -7,6 +7,7 @@
 import type { Client } from '@megaplane/client/client';
 import { Discovery } from '@megaplane/client/discovery';
 import { createInformer, type Informer } from '@megaplane/client/informer';
+import { HOST_KINDS } from '../port/port-config.ts';
 import { STAGE_API_VERSION } from './stage-file.ts';
 
 const GROUP_PATH: string = `/apis/${STAGE_API_VERSION}`;
@@ -26,7 +27,7 @@ export interface KwokObject {
 
 export interface KwokObjectsOptions {
   readonly client: Client;
-  /** Kinds that are read; empty: all that the server has. */
+  /** Kinds that are read; empty: all that the server has, but for `HOST_KINDS`. */
   readonly kinds: readonly string[];
   /** `object` null: it is gone. Not called before `start` has resolved. */
   onChange(kind: string, key: string, object: KwokObject | null): void;
@@ -82,7 +83,7 @@ export class KwokObjects {
       const found = await this.#discovery.kindsOf(STAGE_API_VERSION);
       if (this.#isStopped) return;
       for (const { kind, resource } of found) {
-        const isWanted = kinds.length === 0 || kinds.includes(kind);
+        const isWanted = kinds.length === 0 ? !HOST_KINDS.has(kind) : kinds.includes(kind);
         if (isWanted && !this.#informers.has(kind)) this.#read(kind, resource);
       }
     } catch {
