@@ -5,11 +5,15 @@
  * run out while the cluster lives.
  */
 import { createPrivateKey, generateKeyPair, randomBytes, X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeDirectory } from '@megaplane/base/directory';
+import {
+  makePrivateDirectory,
+  OpenDirectory,
+  replacePrivately,
+} from '@megaplane/base/private-file';
 import {
   issueCertificate,
   type CertificateRequest,
@@ -160,8 +164,10 @@ function codeOf(error: unknown): string {
 
 function makeKeyDirectory(dir: string): void {
   try {
-    makeDirectory(dir);
+    makePrivateDirectory(dir);
   } catch (error) {
+    if (error instanceof OpenDirectory)
+      throw new Error(`--data-dir: ${error.message}`, { cause: error });
     throw new Error(`--data-dir: cannot make the directory ${dir} (${codeOf(error)})`, {
       cause: error,
     });
@@ -214,10 +220,8 @@ export function writeKubeconfigs(
 
 /** In one step, so that a reader never sees half a file. */
 function writePrivate(file: string, text: string): void {
-  const partial = `${file}.partial`;
   try {
-    writeFileSync(partial, text, { mode: 0o600 });
-    renameSync(partial, file);
+    replacePrivately(file, text);
   } catch (error) {
     throw new Error(`--data-dir: cannot write ${file} (${codeOf(error)})`, { cause: error });
   }

@@ -4,7 +4,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
-import { makeDirectory } from '@megaplane/base/directory';
+import { makePrivateDirectory } from '@megaplane/base/private-file';
 import { LocalServices } from './aggregation/local-services.ts';
 import { publishProxyAuthority } from './aggregation/proxy-authority.ts';
 import { openAdmission, type AdmissionFlags } from './admission/admission-flags.ts';
@@ -481,7 +481,7 @@ function factsOf(
 
 function assertWritable(dataDir: string): void {
   try {
-    makeDirectory(dataDir);
+    makePrivateDirectory(dataDir);
     accessSync(dataDir, constants.W_OK);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -1,11 +1,11 @@
 // shell: certificates of a store
 /** From etcd's TLS flags to what listeners take, certificates of our own making included. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import { makeDirectory } from '@megaplane/base/directory';
+import { makePrivateDirectory, replacePrivately } from '@megaplane/base/private-file';
 import { issueCertificate } from '@megaplane/apiserver/certificates';
 import { type TlsFlags, type TlsVersion, cipherList, openTls } from '@megaplane/etcd/tls-files';
 import type { ListenTls } from '@megaplane/wire/listener';
@@ -87,7 +87,7 @@ function ownFiles(options: TlsOptions, urls: readonly URL[]): ServingFiles {
     const { validTo } = new X509Certificate(readFileSync(files.certFile));
     if (Date.parse(validTo) > Date.now() + RENEW_MS) return files;
   }
-  makeDirectory(dir);
+  makePrivateDirectory(dir);
   const nowMs = Date.now();
   const made = issueCertificate(
     {
@@ -101,8 +101,8 @@ function ownFiles(options: TlsOptions, urls: readonly URL[]): ServingFiles {
     },
     null,
   );
-  writeFileSync(files.keyFile, made.key, { mode: 0o600 });
-  writeFileSync(files.certFile, made.certificate, { mode: 0o600 });
+  replacePrivately(files.keyFile, made.key);
+  replacePrivately(files.certFile, made.certificate);
   return files;
 }
 

@@ -1,6 +1,6 @@
 // shell: snapshot files: written, and looked at
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { crc32c } from '@megaplane/base/crc32c';
 import type { Store } from '@megaplane/store/store';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
@@ -8,6 +8,7 @@ import { Backup } from './backup.ts';
 import { BboltFile } from './bbolt/reader.ts';
 import { PUT_KEY_BYTES, TOMBSTONE_KEY_BYTES } from './backend-record.ts';
 import type { Remote } from './remote.ts';
+import { openPrivately } from '@megaplane/base/private-file';
 
 const PAUSE_ENTRIES = 4096;
 
@@ -29,7 +30,7 @@ class WholeFile {
     if (existsSync(path)) throw new Error(`${path} is there already; choose another name`);
     this.#path = path;
     this.#part = `${path}.part`;
-    this.#fd = openSync(this.#part, 'w', 0o600);
+    this.#fd = openPrivately(this.#part);
   }
 
   write(bytes: Buffer): void {

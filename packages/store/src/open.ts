@@ -6,7 +6,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { makeDirectory } from '@megaplane/base/directory';
+import { makePrivateDirectory } from '@megaplane/base/private-file';
 import { closeLog } from './closing.ts';
 import type { StorageOptions } from './contract.ts';
 import { keepHome } from './home.ts';
@@ -121,7 +121,7 @@ function makeDataDirectory(dir: string): void {
   try {
     const found = statSync(dir, { throwIfNoEntry: false });
     if (found?.isDirectory() === false) throw new Error('it is not a directory');
-    makeDirectory(dir);
+    makePrivateDirectory(dir);
     accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new Error(

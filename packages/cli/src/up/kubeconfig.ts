@@ -1,17 +1,10 @@
 // shell: reads and writes kubeconfig files
 /** Where the kubeconfig of a cluster goes, without ever destroying one of another cluster. */
-import {
-  accessSync,
-  constants,
-  existsSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeDirectory } from '@megaplane/base/directory';
+import { replacePrivately } from '@megaplane/base/private-file';
 import { parse, stringify } from 'yaml';
 
 /** The name of the cluster's context in kubeconfig files. */
@@ -143,10 +136,7 @@ function isListOfNamed(list: unknown): boolean {
 function write(flag: string, file: string, text: string): void {
   try {
     makeDirectory(dirname(file));
-    const place = placeOf(file);
-    const partial = `${place}.partial`;
-    writeFileSync(partial, text, { mode: 0o600 });
-    renameSync(partial, place);
+    replacePrivately(placeOf(file), text);
   } catch (error) {
     throw unwritable(flag, file, error);
   }

@@ -5,6 +5,7 @@ import { tmpdir, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDirectory } from '@megaplane/base/directory';
+import { makePrivateDirectory, OpenDirectory } from '@megaplane/base/private-file';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { crowd, refusal } from './capacity.ts';
 import { Child } from './children.ts';
@@ -81,10 +82,13 @@ function machineBytes(): number {
 
 function makeDataDir(dataDir: string): string {
   try {
+    makePrivateDirectory(dataDir);
     makeDirectory(join(dataDir, 'logs'));
     accessSync(join(dataDir, 'logs'), constants.W_OK);
     return dataDir;
   } catch (error) {
+    if (error instanceof OpenDirectory)
+      throw new Error(`--data-dir: ${error.message}`, { cause: error });
     const code = faultOf(dataDir) ?? (error as NodeJS.ErrnoException).code;
     throw new Error(
       `--data-dir: cannot write ${dataDir} (${code}); choose a directory that you own`,
