@@ -9,8 +9,9 @@ async function* pieces(): AsyncGenerator<string> {
 }
 
 function pageAt({ path, query, accept }: PageRequest): Page | null {
-  if (path === '/asked') return { contentType: accept, text: `${query.get('a')}\n` };
-  if (path === '/whole') return { contentType: 'text/plain', text: 'one ', pieces: pieces() };
+  if (path === '/metrics') return { contentType: accept, text: `${query.get('a')}\n` };
+  if (path === '/metrics/slis')
+    return { contentType: 'text/plain', text: 'one ', pieces: pieces() };
   return null;
 }
 
@@ -18,11 +19,19 @@ test('pages are told what was asked for, and everything else is not there', asyn
   const endpoint = await serveHttp('127.0.0.1:0', pageAt);
   try {
     const headers = { accept: 'text/x' };
-    const asked = await fetch(new URL('/asked?a=b', endpoint.url), { headers });
+    const asked = await fetch(new URL('/metrics?a=b', endpoint.url), { headers });
     assert.equal(await asked.text(), 'b\n');
     assert.equal(asked.headers.get('content-type'), 'text/x');
-    assert.equal(await (await fetch(new URL('/whole', endpoint.url))).text(), 'one two three');
-    assert.equal((await fetch(new URL('/secrets', endpoint.url))).status, 404);
+    assert.equal(
+      await (await fetch(new URL('/metrics/slis', endpoint.url))).text(),
+      'one two three',
+    );
+    assert.equal((await fetch(new URL('/healthz/none', endpoint.url))).status, 404);
+    for (const path of ['/configz', '/flagz', '/statusz', '/debug/graph', '/metrics/resources']) {
+      const refused = await fetch(new URL(path, endpoint.url));
+      assert.equal(refused.status, 403, path);
+      assert.match(await refused.text(), /^forbidden: without a credential there are /);
+    }
     const { host } = new URL(endpoint.url);
     await assert.rejects(serveHttp(host, pageAt), /--metrics-address: .* the port is taken/);
   } finally {

@@ -1,5 +1,9 @@
 // shell: a small HTTP server
-/** `/metrics`, `/configz`, `/statusz` and health, on plain HTTP, loopback unless told otherwise. */
+/**
+ * `/metrics` and health on plain HTTP, loopback unless told otherwise. Anybody on the machine may
+ * ask there, so that what tells flags, configuration and objects is served by the secure port alone
+ * (`secure-endpoint.ts`), to who shows a credential.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -29,6 +33,12 @@ const NOT_FOUND: Page = {
   status: 404,
   contentType: 'text/plain',
   text: 'not found: there are /metrics, /metrics/slis, /configz, /statusz, /flagz and /healthz\n',
+};
+const OPEN_PATHS = /^\/(?:metrics|metrics\/slis|(?:healthz|livez|readyz)(?:\/.*)?)$/;
+const WITHOUT_CREDENTIAL: Page = {
+  status: 403,
+  contentType: 'text/plain',
+  text: 'forbidden: without a credential there are /metrics, /metrics/slis and health; ask --secure-port\n',
 };
 
 /** As HTTP/1.1 and HTTP/2 have them. */
@@ -70,7 +80,11 @@ export async function serveHttp(
   const match = /^(.*):(\d+)$/.exec(address);
   if (match === null) throw new Error(`--metrics-address: ${address} is not host:port`);
   const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '127.0.0.1';
-  const server = createServer((request, response) => answerPage(request, response, pageAt));
+  const server = createServer((request, response) =>
+    answerPage(request, response, (asked) =>
+      OPEN_PATHS.test(asked.path) ? pageAt(asked) : WITHOUT_CREDENTIAL,
+    ),
+  );
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
