@@ -3,6 +3,7 @@
  * says where each request goes, in upstream's words where it goes nowhere; the relay of the shell
  * takes it there.
  */
+import { isIP } from 'node:net';
 import { forbiddenField, invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -26,6 +27,7 @@ import { defineSubresource, type SubresourceContext } from '../subresource.ts';
 import type { World } from '../world.ts';
 import { readStored } from '../writing.ts';
 import { kubeletOf } from './kubelet-address.ts';
+import { isProxyable } from './proxyable-address.ts';
 import { proxiedPath, splitSchemeNamePort, type SchemeNamePort } from './proxied-path.ts';
 import type { Relay, Target } from './target.ts';
 
@@ -317,11 +319,10 @@ function sendsToSlash(call: Call): boolean {
   return true;
 }
 
-/** The server's own machine and link are nobody's business: upstream's IsProxyableIP. */
+/** Whether a host may be asked; what names lead to is looked up and judged by the relay. */
 function isReachable(host: string): boolean {
-  if (host === 'localhost' || host.endsWith('.localhost')) return false;
-  if (/^127\.|^169\.254\.|^0\.|^22[4-9]\.|^2[34]\d\./.test(host)) return false;
-  return !/^(::1?|fe[89ab].*|ff.*)$/i.test(host);
+  if (isIP(host) !== 0) return isProxyable(host);
+  return !/^(?:.*\.)?localhost\.?$/i.test(host);
 }
 
 function proxyPod(context: SubresourceContext): void {

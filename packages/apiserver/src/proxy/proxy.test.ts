@@ -330,3 +330,33 @@ test(
     assert.equal(await run(newest, ['exec', '-i', 'p', '--', 'cat'], 'hello\n'), 'hello\n');
   },
 );
+
+test('a request that looks at no certificate ends nobody else’s', async () => {
+  const followed = request({ socketPath, path: `${PODS}/p/log?follow=true` });
+  followed.end();
+  const [answer] = (await once(followed, 'response')) as [IncomingMessage];
+  let text = '';
+  answer.on('data', (bytes: Buffer) => (text += bytes.toString('utf8')));
+  await once(answer, 'data');
+  const insecure = await ask('GET', `${PODS}/p/log?insecureSkipTLSVerifyBackend=true`);
+  assert.equal(insecure.code, 200);
+  assert.equal((await ask('GET', `${PODS}/p/log`)).code, 200);
+  kubelet.say('second\n');
+  while (!text.includes('second')) await once(answer, 'data');
+  assert.equal(text, 'first\nsecond\n');
+  followed.destroy();
+});
+
+test('proxies lead to no address of this machine, by whatever name', async () => {
+  for (const [index, address] of [
+    ...['127.0.0.1', 'localhost', 'LOCALHOST', 'a.LocalHost.', '2130706433', '0x7f.1', '127.1'],
+    ...['::1', '::ffff:127.0.0.1', '::ffff:7f00:1', '169.254.169.254', '0.0.0.0', 'fe80::1'],
+  ].entries()) {
+    const name = `near-${index}`;
+    const status = { addresses: [{ type: 'InternalIP', address }] };
+    await make('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name }, status });
+    const refused = await ask('GET', `/api/v1/nodes/http:${name}:1/proxy/`);
+    assert.equal(refused.code, 400, `${address}: ${refused.text}`);
+    assert.match(refused.text, /address not allowed|no such host/, address);
+  }
+});

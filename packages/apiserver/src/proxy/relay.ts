@@ -6,6 +6,7 @@
  * port-forward
  * over WebSocket to a kubelet that speaks SPDY is unpacked here, see `spdy-tunnel.ts`.
  */
+import { isIP } from 'node:net';
 import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'node:https';
 import {
@@ -20,6 +21,7 @@ import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import { goText, requestText } from './dial-text.ts';
 import { hostFor, passedFields, returnedFields } from './passed-head.ts';
+import { resolveProxyable } from './proxyable-address.ts';
 import type { Fetched, KubeletFlags, Relay, Target } from './target.ts';
 import { openUpgrade, type UpgradeTls } from './upgrade.ts';
 
@@ -53,7 +55,9 @@ export class SocketRelay implements Relay {
   readonly #extensions = new Map<string, TlsAgent>();
   readonly #plain = new PlainAgent({ keepAlive: true });
   /** One per set of credentials: connections of old ones are not used again. */
-  #tls: { readonly of: UpgradeTls; readonly agent: TlsAgent } | null = null;
+  #tls: KubeletAgent | null = null;
+  /** Of requests that ask not to look at certificates: those of others go on meanwhile. */
+  #unverified: KubeletAgent | null = null;
   readonly #insecure = new TlsAgent({ keepAlive: true, rejectUnauthorized: false });
   #relayed = 0;
 
@@ -68,6 +72,19 @@ export class SocketRelay implements Relay {
       call.fail(tooManyRequests('Too many requests, please try again later.', 1));
       return;
     }
+    if (target.peer !== 'workload' || isIP(target.host) !== 0) {
+      this.#pass(call, target);
+      return;
+    }
+    call.keepBody();
+    resolveProxyable(target.host, (found) => {
+      if (call.exchange.closed || call.code !== 0) return;
+      if ('why' in found) call.fail(badRequest(found.why));
+      else this.#pass(call, { ...target, host: found.address, serverName: target.host });
+    });
+  }
+
+  #pass(call: Call, target: Target): void {
     this.#relayed++;
     const ended = (): void => {
       this.#relayed--;
@@ -198,7 +215,7 @@ export class SocketRelay implements Relay {
     if (agent !== undefined) return agent;
     const [oldest] = this.#extensions;
     if (this.#extensions.size >= EXTENSIONS_MAX && oldest !== undefined) {
-      oldest[1].destroy();
+      retire(oldest[1]);
       this.#extensions.delete(oldest[0]);
     }
     const { ca, cert, key: secret, isInsecure } = tls;
@@ -211,19 +228,30 @@ export class SocketRelay implements Relay {
     if (target.peer === 'extension') return this.#extensionAgent(target, this.#tlsOf(target));
     const tls = this.#tlsOf(target);
     if (tls.isInsecure && target.peer === 'workload') return this.#insecure;
-    if (this.#tls === null || !isSame(this.#tls.of, tls)) {
-      this.#tls?.agent.destroy();
-      const { ca, cert, key, isInsecure } = tls;
-      const agent = new TlsAgent({
-        keepAlive: true,
-        ca,
-        cert,
-        key,
-        rejectUnauthorized: !isInsecure,
-      });
-      this.#tls = { of: tls, agent };
-    }
-    return this.#tls.agent;
+    if (target.isInsecure) return (this.#unverified = renewed(this.#unverified, tls)).agent;
+    return (this.#tls = renewed(this.#tls, tls)).agent;
+  }
+}
+
+interface KubeletAgent {
+  readonly of: UpgradeTls;
+  readonly agent: TlsAgent;
+}
+
+/** The agent of these credentials; one of others serves what it has begun, and nothing more. */
+function renewed(kept: KubeletAgent | null, tls: UpgradeTls): KubeletAgent {
+  if (kept !== null && isSame(kept.of, tls)) return kept;
+  if (kept !== null) retire(kept.agent);
+  const { ca, cert, key, isInsecure } = tls;
+  const options = { keepAlive: true, ca, cert, key, rejectUnauthorized: !isInsecure };
+  return { of: tls, agent: new TlsAgent(options) };
+}
+
+/** Connections that serve nobody end now, the others when they are free. */
+function retire(agent: TlsAgent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) {
+    for (const socket of sockets ?? []) socket.destroy();
   }
 }
 
