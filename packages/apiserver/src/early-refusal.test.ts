@@ -49,7 +49,7 @@ function post(port: number, path: string, token: string): Promise<string> {
   });
 }
 
-test('a stranger, a bad token and a user without the right are answered before their body', async (t) => {
+test('strangers, bad tokens and users without the right are answered before a body', async (t) => {
   const listener = await serve();
   t.after(() => listener.close());
   const { port } = listener.address;

@@ -1,4 +1,5 @@
 /** Counters and histograms of one name, told apart by labels that objects of users are part of. */
+import { labelValue } from '@megaplane/base/visible-text';
 import { Histogram } from './histogram.ts';
 import { printFamily } from './metric-families.ts';
 
@@ -8,12 +9,8 @@ const SERIES_MAX = 2000;
 /** `name="value"` for each, in the order given; texts are escaped as the format wants it. */
 export function labelsText(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
-    .map(([name, value]) => `${name}="${value.replaceAll(/["\\\n]/g, escapedAs)}"`)
+    .map(([name, value]) => `${name}="${labelValue(value)}"`)
     .join(',');
-}
-
-function escapedAs(one: string): string {
-  return one === '\n' ? '\\n' : `\\${one}`;
 }
 
 export class LabelledHistogram {

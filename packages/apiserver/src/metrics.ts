@@ -1,4 +1,5 @@
 /** What the server counts, and `/metrics` in Prometheus' text format with upstream's names. */
+import { labelValue } from '@megaplane/base/visible-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { AnswerSizes, Call } from './call.ts';
 import { Histogram } from './histogram.ts';
@@ -205,7 +206,7 @@ export class Metrics {
   }
 
   #countTerminated(call: Call): void {
-    const { common, component } = unroutedLabelsOf(call, escaped(call.info.path));
+    const { common, component } = unroutedLabelsOf(call, labelValue(call.info.path));
     const key = `code="${call.code}",component="${component}",${common}`;
     const counter = this.#terminated.get(key);
     if (counter !== undefined) counter.count++;
@@ -319,11 +320,6 @@ export class Metrics {
       renderLevels(lines, slis, `component="${component}",${common}`, series);
     }
   }
-}
-
-/** A value of a label. */
-function escaped(text: string): string {
-  return text.replaceAll(/["\\\n]/g, (one) => (one === '\n' ? '\\n' : `\\${one}`));
 }
 
 /** Reads whose answers are measured. */

@@ -1,4 +1,5 @@
 /** The labels by which requests are counted, as upstream's MonitorRequest gives them. */
+import { labelValue } from '@megaplane/base/visible-text';
 import type { Call } from './call.ts';
 import { effectiveVerb } from './resource-route.ts';
 
@@ -34,9 +35,9 @@ export function labelsOf(call: Call): RequestLabels | null {
   const dryRun = call.query.has('dryRun') ? 'All' : '';
   if (info.isResource) {
     const common =
-      `group="${info.group}",resource="${info.resource}",` +
-      `scope="${scopeOf(call)}",subresource="${info.subresource}",` +
-      `verb="${verbOf(call)}",version="${info.version}"`;
+      `group="${labelValue(info.group)}",resource="${labelValue(info.resource)}",` +
+      `scope="${scopeOf(call)}",subresource="${labelValue(info.subresource)}",` +
+      `verb="${verbOf(call)}",version="${labelValue(info.version)}"`;
     return { common, component: 'apiserver', dryRun };
   }
   const page = PAGES.exec(info.path)?.[1] ?? '';

@@ -41,7 +41,8 @@ export function makePrivateDirectory(dir: string): void {
   if ((mode & WRITTEN_BY_ALL) === 0) return;
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
   throw new OpenDirectory(
-    `${dir} may be written to by everybody (mode ${octal}), and so may what is in it be replaced; ` +
+    `${dir} may be written to by everybody (mode ${octal}), and what is in it ` +
+      'may be replaced by others; ' +
       `take the right away: chmod o-w ${dir}`,
   );
 }

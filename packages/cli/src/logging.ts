@@ -1,6 +1,7 @@
 // shell: writes to stderr
 /** Logs of the subcommands: lines for people or JSON, on stderr, from a level on. */
 import { type Command, Option } from 'commander';
+import { visibleLines, visibleText } from '@megaplane/base/visible-text';
 import { oneOf } from './usage.ts';
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -77,8 +78,8 @@ export function adjustableLogger({ logFormat, logLevel }: LogFlags): {
     const time = new Date().toISOString();
     const line =
       logFormat === 'json'
-        ? JSON.stringify({ time, level, message })
-        : `${time} ${level.padEnd(5)} ${message}`;
+        ? visibleText(JSON.stringify({ time, level, message }))
+        : `${time} ${level.padEnd(5)} ${visibleLines(message)}`;
     process.stderr.write(`${line}\n`);
   };
   return { log, setVerbosity };

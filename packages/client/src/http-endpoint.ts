@@ -38,7 +38,9 @@ const OPEN_PATHS = /^\/(?:metrics|metrics\/slis|(?:healthz|livez|readyz)(?:\/.*)
 const WITHOUT_CREDENTIAL: Page = {
   status: 403,
   contentType: 'text/plain',
-  text: 'forbidden: without a credential there are /metrics, /metrics/slis and health; ask --secure-port\n',
+  text:
+    'forbidden: without a credential there are /metrics, /metrics/slis and health; ' +
+    'ask --secure-port\n',
 };
 
 /** As HTTP/1.1 and HTTP/2 have them. */

@@ -1,4 +1,4 @@
-/** Who is not known gets little room for bodies, who is not let in gets none, nobody has for ever. */
+/** Who is not known gets little room for bodies, who is not let in none, and nobody for ever. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeTransport as Http1Socket } from '../test/fake-transport.ts';

@@ -245,7 +245,8 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#current !== null) this.#current.awaitsContinue = false;
     if (this.#body !== null) {
       const isKept = !this.#body.isWhole(end - start);
-      if (isKept && !this.#claimBody(this.#body, this.#current!)) return;
+      const exchange = this.#current;
+      if (isKept && exchange !== null && !this.#claimBody(this.#body, exchange)) return;
       const added = this.#body.add(bytes, start, end);
       if (added === 'tooLarge') this.#refuseBody();
       else if (added === 'noRoom') this.#refuse(503, 'too many request bodies at once');

@@ -2,6 +2,7 @@
  * Who came with which credential, and what was decided, under the names of upstream's
  * `endpoints/filters/metrics.go` and `authentication/request/x509`.
  */
+import { labelValue } from '@megaplane/base/visible-text';
 import { boundText, Histogram } from '../histogram.ts';
 import { printFamily } from '../metric-families.ts';
 
@@ -71,7 +72,7 @@ export class AccessMetrics {
     const counters = (name: string, label: string, of: Iterable<[string, number]>): void => {
       printFamily(lines, name);
       for (const [value, count] of of) {
-        if (count > 0) lines.push(`${name}{${label}="${value}"} ${count}`);
+        if (count > 0) lines.push(`${name}{${label}="${labelValue(value)}"} ${count}`);
       }
     };
     counters('authentication_attempts', 'result', Object.entries(this.#attempts));

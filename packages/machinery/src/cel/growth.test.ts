@@ -1,4 +1,4 @@
-/** What an expression makes has a bound before it is made, and what it cannot pay for is not done. */
+/** What an expression makes is bound before it is made; what it cannot pay for is not done. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../json-value.ts';

@@ -42,7 +42,7 @@ async function readBy(kinds: readonly string[]): Promise<string[]> {
   return [...client.read].toSorted();
 }
 
-test('kinds by which pods reach the simulator’s machine are read only where they are named', async () => {
+test('kinds by which pods reach the host are read only where they are named', async () => {
   const harmless = ['clusterresourceusages', 'metrics', 'resourceusages', 'stages'];
   assert.deepEqual(await readBy([]), harmless);
   assert.deepEqual(await readBy(['Stage', 'Exec']), ['execs', 'stages']);
