@@ -152,11 +152,9 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
   const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
   server.parts.metrics.addSource(processMetrics);
   const { world } = server.parts;
-  const leases = shown.isLeased
-    ? new EndpointLeases(world, { address: shown.address, port }, (message) =>
-        options.log('warn', message),
-      )
-    : null;
+  const warn = (message: string): void => options.log('warn', message);
+  const own = { address: shown.address, port };
+  const leases = shown.isLeased ? new EndpointLeases(world, own, warn) : null;
   await leases?.look();
   const timers = startTimers(server, storage, facts, leases);
   const stopReload =
