@@ -7,6 +7,7 @@ import { assert } from '@megaplane/base/assert';
 import { explainDecode, explainEncode } from './contract/explain.ts';
 import { explainProjection } from './pods/explain.ts';
 import { explainRollUp } from './rollup/explain.ts';
+import { explainDecide } from './explain-decide.ts';
 
 /** Answers one question. Throws an `Error` whose message is for people if it cannot be answered. */
 type Answerer = (question: Readonly<Record<string, unknown>>) => object;
@@ -17,6 +18,7 @@ const ANSWERERS: ReadonlyMap<string, Answerer> = new Map<string, Answerer>([
   ['decode', explainDecode],
   ['project', explainProjection],
   ['rollup', explainRollUp],
+  ['decide', explainDecide],
 ]);
 
 /** The answer to one line of input, as one line without its end; `{"error":"…"}` if it has none. */

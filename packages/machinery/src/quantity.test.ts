@@ -120,3 +120,16 @@ test('quantities of millions of digits are capped, rounded or refused, and none 
   assert.equal(parsed(`0.${'0'.repeat(2_900_000)}1Ei`).toString(), '1n');
   assert.equal(parsed(`1${'0'.repeat(999)}`).toString(), `1${'0'.repeat(999 - 18)}E`);
 });
+
+test('thousandths beyond 64 bits lose their front, or all of it, as with upstream', () => {
+  const counted = (text: string): bigint => {
+    const quantity = parseQuantity(text);
+    assert(typeof quantity !== 'string');
+    return quantity.countedMilli;
+  };
+  assert.equal(counted('1.5'), 1500n);
+  assert.equal(counted('0.0001'), 1n);
+  assert.equal(counted('9223372036854775'), 9_223_372_036_854_775_000n);
+  assert.equal(counted('9223372036854776'), BigInt.asIntN(64, 9_223_372_036_854_776_000n));
+  assert.equal(counted('1e20'), 0n);
+});

@@ -145,10 +145,19 @@ export class Quantity {
 
   /** The amount in whole units as upstream counts it: what no int64 holds has lost its front. */
   get counted(): bigint {
-    const whole = this.scaled(0);
-    const counted = BigInt.asIntN(64, whole);
-    if (counted === whole || this.#isWide) return counted;
-    return WRAPPED_SCALES.has(this.scale) ? counted : 0n;
+    return this.#countedAt(0);
+  }
+
+  /** The same in thousandths. */
+  get countedMilli(): bigint {
+    return this.#countedAt(-3);
+  }
+
+  #countedAt(scale: number): bigint {
+    const exact = this.scaled(scale);
+    const counted = BigInt.asIntN(64, exact);
+    if (counted === exact || this.#isWide) return counted;
+    return WRAPPED_SCALES.has(this.scale - scale) ? counted : 0n;
   }
 
   /** More digits than upstream reads the cheap way. */

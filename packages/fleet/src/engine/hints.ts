@@ -1,0 +1,118 @@
+/** What clusters are told of capacity they might get: section 4.13. */
+import type { Machine } from './machine.ts';
+import { type Profile, pinnedTypesOf } from './profile.ts';
+import type { Row } from './row.ts';
+
+export const CONFIDENCES = ['NONE', 'MEDIUM', 'HIGH'] as const;
+
+export interface HintValue {
+  readonly count: number;
+  readonly confidence: (typeof CONFIDENCES)[number];
+  /** Dollars. */
+  readonly costPerHour: number;
+}
+
+export interface Hint extends HintValue {
+  readonly cluster: string;
+  readonly profile: Profile;
+}
+
+interface Sent extends HintValue {
+  readonly atSeconds: number;
+}
+
+/** Remembers what was told, so that nothing is told twice or too often. */
+export class Hints {
+  readonly #intervalSeconds: number;
+  readonly #sent = new Map<string, Map<string, Sent>>();
+
+  constructor(intervalSeconds: number) {
+    this.#intervalSeconds = intervalSeconds;
+  }
+
+  /** The session of a cluster begins; nothing changes if it has one. */
+  begin(cluster: string): void {
+    if (!this.#sent.has(cluster)) this.#sent.set(cluster, new Map());
+  }
+
+  /** The session of a cluster ends; the next one hears everything again. */
+  end(cluster: string): void {
+    this.#sent.delete(cluster);
+  }
+
+  /** What is to be sent now: of each cluster with a session, each profile that it asks for. */
+  due(rows: readonly Row[], machines: Iterable<Machine>, nowSeconds: number): readonly Hint[] {
+    const offers = new Offers(machines);
+    const due: Hint[] = [];
+    for (const { cluster, profile } of rows) {
+      const sent = this.#sent.get(cluster);
+      if (sent === undefined) continue;
+      const value = offers.to(profile);
+      const last = sent.get(profile.fingerprint);
+      const isSame =
+        last?.count === value.count &&
+        last.confidence === value.confidence &&
+        last.costPerHour === value.costPerHour;
+      if (isSame) continue;
+      if (last !== undefined && nowSeconds - last.atSeconds < this.#intervalSeconds) continue;
+      sent.set(profile.fingerprint, { ...value, atSeconds: nowSeconds });
+      due.push({ cluster, profile, ...value });
+    }
+    return due;
+  }
+}
+
+interface Offer {
+  idle: number;
+  speculative: number;
+  cheapest: number;
+}
+
+/** Counts by type. What else a profile requires is not looked at, nor is what is claimed. */
+class Offers {
+  readonly #byType = new Map<string, Offer>();
+  readonly #all: Offer = { idle: 0, speculative: 0, cheapest: Infinity };
+  readonly #values = new Map<string, HintValue>();
+
+  constructor(machines: Iterable<Machine>) {
+    for (const { state, instanceType, price } of machines) {
+      if (state !== 'Idle' && state !== 'Speculative') continue;
+      const offer = this.#byType.get(instanceType) ?? {
+        idle: 0,
+        speculative: 0,
+        cheapest: Infinity,
+      };
+      this.#byType.set(instanceType, offer);
+      for (const counted of [offer, this.#all]) {
+        if (state === 'Speculative') counted.speculative++;
+        else counted.idle++;
+      }
+      if (state === 'Idle' && price < offer.cheapest) offer.cheapest = price;
+    }
+  }
+
+  to(profile: Profile): HintValue {
+    const known = this.#values.get(profile.fingerprint);
+    if (known !== undefined) return known;
+    const value = this.#valueFor(profile);
+    this.#values.set(profile.fingerprint, value);
+    return value;
+  }
+
+  #valueFor(profile: Profile): HintValue {
+    const types = pinnedTypesOf(profile);
+    const pinned = (types ?? []).map((type) => this.#byType.get(type));
+    const offers = types === undefined ? [this.#all] : pinned;
+    let [idle, speculative, costPerHour] = [0, 0, 0];
+    for (const offer of offers) {
+      idle += offer?.idle ?? 0;
+      speculative += offer?.speculative ?? 0;
+      // zero stands for a price that is not known yet, also where it is a price
+      const isTyped = types !== undefined && offer !== undefined && offer.idle > 0;
+      const isCheaper = isTyped && (costPerHour === 0 || offer.cheapest < costPerHour);
+      if (isCheaper) costPerHour = offer.cheapest;
+    }
+    const confidence = idle > 0 ? 'HIGH' : speculative > 0 ? 'MEDIUM' : 'NONE';
+    return { count: idle + speculative, confidence, costPerHour };
+  }
+}

@@ -1,0 +1,161 @@
+/** The machines of a shard, and what providers tell of them: section 5.3. */
+import { amountsOf } from './amounts.ts';
+import { type CapacityType, EDGES, type Machine, NO_STAMP, STATES } from './machine.ts';
+import type { Stamp, State } from './machine.ts';
+
+/** One machine in a provider's List. */
+export interface MachineRecord {
+  readonly id: string;
+  /** A word of `STATES`; others are refused. */
+  readonly state: string;
+  readonly cluster: string;
+  readonly instanceType: string;
+  readonly zone: string;
+  readonly capacityType: CapacityType;
+  readonly labels: Readonly<Record<string, string>>;
+  /** What the node offers; empty if the provider does not tell it apart from `resources`. */
+  readonly allocatable: Readonly<Record<string, string>>;
+  readonly resources: Readonly<Record<string, string>>;
+  readonly price: number;
+  readonly interruptionProbability: number;
+  readonly lastError: string;
+  readonly hasHost: boolean;
+  readonly shardMetadata: Readonly<Record<string, string>>;
+}
+
+export const REJECTIONS = ['price', 'interruption_probability', 'structural'] as const;
+export type Rejection = (typeof REJECTIONS)[number];
+
+const BOUND: ReadonlySet<State> = new Set(['Configuring', 'Configured', 'Draining']);
+
+export class Inventory {
+  readonly #machines = new Map<string, Machine>();
+
+  get machines(): Iterable<Machine> {
+    return this.#machines.values();
+  }
+
+  get(id: string): Machine | undefined {
+    return this.#machines.get(id);
+  }
+
+  /** Puts a machine as it is now; `nowSeconds` is when it became Idle, if it did. */
+  put(machine: Omit<Machine, 'idleSince'>, nowSeconds: number): void {
+    const before = this.#machines.get(machine.id);
+    const wasIdle = before?.state === 'Idle' && machine.state === 'Idle';
+    const idleSince = wasIdle ? before.idleSince : nowSeconds;
+    this.#machines.set(machine.id, { ...machine, idleSince });
+  }
+
+  remove(id: string): void {
+    this.#machines.delete(id);
+  }
+
+  /**
+   * Merges a full List. Machines with an action under way are left as they are, unless they are
+   * missing; what is told of a machine in a state it already has is not looked at. Answers the
+   * refused records.
+   */
+  merge(
+    records: readonly MachineRecord[],
+    isBusy: (id: string) => boolean,
+    nowSeconds: number,
+  ): ReadonlyMap<string, Rejection> {
+    const refused = new Map<string, Rejection>();
+    const seen = new Set<string>();
+    for (const record of records) {
+      seen.add(record.id);
+      const known = this.#machines.get(record.id);
+      if (isBusy(record.id) || known?.state === record.state) continue;
+      const rejection = rejectionOf(record);
+      if (rejection !== undefined) refused.set(record.id, rejection);
+      else this.#take(record, known, nowSeconds);
+    }
+    for (const id of this.#machines.keys()) if (!seen.has(id)) this.#machines.delete(id);
+    return refused;
+  }
+
+  #take(record: MachineRecord, known: Machine | undefined, nowSeconds: number): void {
+    const state = stateOf(record.state);
+    if (state === undefined) return;
+    if (known !== undefined && !EDGES[known.state].includes(state)) return;
+    const kept = known === undefined ? stampOf(record.shardMetadata) : known.stamp;
+    const stamp = known === undefined || BOUND.has(state) ? kept : NO_STAMP;
+    this.put(machineOf(record, state, stamp), nowSeconds);
+  }
+}
+
+/** A record as the shard keeps it. */
+export function machineOf(
+  record: MachineRecord,
+  state: State,
+  stamp: Stamp,
+): Omit<Machine, 'idleSince'> {
+  const { id, cluster, instanceType, zone, capacityType, price, interruptionProbability } = record;
+  const labels = new Map(Object.entries(record.labels));
+  const isTold = Object.keys(record.allocatable).length > 0;
+  const allocatable = amountsOf(isTold ? record.allocatable : record.resources);
+  const base = { id, state, cluster, instanceType, zone, capacityType, labels, allocatable };
+  return { ...base, price, interruptionProbability, stamp };
+}
+
+export function stateOf(word: string): State | undefined {
+  return STATES.find((state) => state === word);
+}
+
+/** What is wrong with a record, if anything; a probability is judged before a price. */
+export function rejectionOf(record: MachineRecord): Rejection | undefined {
+  const { price, interruptionProbability: probability } = record;
+  if (!(probability >= 0 && probability <= 1)) return 'interruption_probability';
+  if (!(price >= 0)) return 'price';
+  return isWhole(record) ? undefined : 'structural';
+}
+
+/** Whether host, cluster and error stand where a state wants them, section 4.15. */
+function isWhole({ state, hasHost, cluster, lastError }: MachineRecord): boolean {
+  switch (stateOf(state)) {
+    case 'Speculative':
+    case 'Creating':
+      return !hasHost && cluster === '';
+    case 'Idle':
+    case 'Configuring':
+    case 'Deleting':
+      return hasHost;
+    case 'Configured':
+    case 'Draining':
+      return hasHost && cluster !== '';
+    case 'Failed':
+      return lastError !== '' && (hasHost || cluster === '');
+    case undefined:
+      return false;
+  }
+}
+
+const METADATA = 'bigfleet.lucy.sh/assigned-';
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Reads what a provider echoes; a value that cannot be read is as good as none. */
+export function stampOf(metadata: Readonly<Record<string, string>>): Stamp {
+  const text = (name: string): string => {
+    const key = `${METADATA}${name}`;
+    return Object.hasOwn(metadata, key) ? (metadata[key] ?? '') : '';
+  };
+  return {
+    fingerprint: text('need-fingerprint'),
+    group: text('group'),
+    priority: wholeNumber(text('priority')),
+    interruptionPenalty: dollars(text('interruption-penalty-dollars')),
+    reclamationPenalty: dollars(text('reclamation-penalty-dollars')),
+  };
+}
+
+function wholeNumber(text: string): number {
+  const value = /^[+-]?\d+$/.test(text) ? Number(text) : NaN;
+  return value >= -INT32_MAX - 1 && value <= INT32_MAX ? value : 0;
+}
+
+/** Decimal or exponent form, or one of Go's spellings of infinity. */
+function dollars(text: string): number {
+  if (/^[+-]?inf(inity)?$/i.test(text)) return text.startsWith('-') ? -Infinity : Infinity;
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : 0;
+}
