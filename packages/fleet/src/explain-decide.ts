@@ -57,7 +57,7 @@ class Scenario {
       rollups,
       ...(rejected === undefined ? {} : { rejectedMachines: rejected }),
       ...(this.#isListing ? { inventory: this.#inventory() } : {}),
-      ...this.#resultOf(this.#shard.cycle(atSeconds)),
+      ...this.#resultOf(this.#shard.cycle(atSeconds, { withViews: true })),
     };
   }
 
@@ -265,6 +265,7 @@ function optionsOf(config: Fields): ShardOptions {
   const number = (name: keyof ShardOptions): number => config.number(name, Number(defaults[name]));
   const flag = (name: keyof ShardOptions): boolean => config.flag(name, defaults[name] === true);
   return {
+    ...defaults,
     reclaimCapFraction: number('reclaimCapFraction'),
     emptyRollupGuard: flag('emptyRollupGuard'),
     paused: flag('paused'),

@@ -11,6 +11,11 @@ const PROBED_EACH = 32;
 export class Parking {
   #ages = new Map<string, number>();
 
+  /** True if no gang waits: then none is parked. */
+  get isEmpty(): boolean {
+    return this.#ages.size === 0;
+  }
+
   isParked(row: Row): boolean {
     const age = this.ageOf(row);
     return age >= PARKED_FROM_AGE && age % PROBED_EACH !== 0;

@@ -1,8 +1,8 @@
 /** What clusters ask for: roll-ups in, rows in order out. Sections 3.5 and 4.10, rail 2. */
 import { PENALTY_BUCKET_MAX } from './cost.ts';
-import { areQuantities, amountsOf } from './amounts.ts';
-import type { Profile, ProfileFields } from './profile.ts';
-import { profileOf } from './profile.ts';
+import { areQuantities } from './amounts.ts';
+import type { DenseEngine } from './dense/engine.ts';
+import type { ProfileFields } from './profile.ts';
 import type { Row } from './row.ts';
 import { byUtf8 } from '../contract/text-order.ts';
 
@@ -33,45 +33,37 @@ export type RollupOutcome =
   | { readonly kind: 'held'; readonly reports: number }
   | { readonly kind: 'rejected'; readonly reason: string };
 
-interface ClusterDemand {
-  rows: readonly Row[];
-  heldReports: number;
-}
-
 export class Demand {
-  readonly #clusters = new Map<string, ClusterDemand>();
+  readonly #engine: DenseEngine;
   readonly #isGuarded: boolean;
+  /** Reports held back in a row, by cluster. */
+  readonly #held = new Map<string, number>();
 
-  constructor(isGuarded: boolean) {
+  constructor(engine: DenseEngine, isGuarded: boolean) {
+    this.#engine = engine;
     this.#isGuarded = isGuarded;
   }
 
   /** Takes a cluster's whole demand in place of what it had. */
-  take(message: RollupMessage): RollupOutcome {
-    const reason = refusalOf(message);
+  take({ cluster, time, needs }: RollupMessage): RollupOutcome {
+    const reason = refusalOf(needs);
     if (reason !== undefined) return { kind: 'rejected', reason };
-    const known = this.#clusters.get(message.cluster);
-    const demand = known ?? { rows: [], heldReports: 0 };
-    this.#clusters.set(message.cluster, demand);
-    const isConfirmed = this.#isGuarded && isDrop(demand.rows.length, message.needs.length);
-    if (isConfirmed && demand.heldReports + 1 < GUARD_REPORTS) {
-      demand.heldReports++;
-      return { kind: 'held', reports: demand.heldReports };
+    const demand = this.#engine.tables.demandOf(cluster);
+    demand.hasReported = true;
+    const isConfirmed = this.#isGuarded && isDrop(demand.rows.count, needs.length);
+    const reports = (this.#held.get(cluster) ?? 0) + 1;
+    if (isConfirmed && reports < GUARD_REPORTS) {
+      this.#held.set(cluster, reports);
+      return { kind: 'held', reports };
     }
-    demand.heldReports = 0;
-    demand.rows = message.needs.map((need) => rowOf(message, need));
+    this.#held.delete(cluster);
+    this.#engine.setRows(cluster, time, needs);
     return { kind: 'accepted', isConfirmed };
-  }
-
-  /** True once a cluster has sent a roll-up that could be read. */
-  hasReported(cluster: string): boolean {
-    return this.#clusters.has(cluster);
   }
 
   /** By priority, the oldest first, by cluster; rows of one message in its order. */
   get rows(): readonly Row[] {
-    const all = [...this.#clusters.values()].flatMap(({ rows }) => rows);
-    return all.toSorted((left, right) => {
+    return [...this.#engine.rawRows()].toSorted((left, right) => {
       return (
         right.profile.priority - left.profile.priority ||
         left.arrival - right.arrival ||
@@ -85,15 +77,8 @@ function isDrop(before: number, now: number): boolean {
   return before >= GUARDED_ROWS_MIN && now < GUARDED_SHARE * before;
 }
 
-function rowOf({ cluster, time }: RollupMessage, need: NeedMessage): Row {
-  const profile: Profile = profileOf(need.profile);
-  const aggregate = amountsOf(need.aggregate);
-  const minUnit = amountsOf(need.minUnit);
-  return { cluster, profile, group: need.group, aggregate, minUnit, arrival: time };
-}
-
 /** Why a roll-up cannot be taken at all; nothing of it is then used. */
-function refusalOf({ needs }: RollupMessage): string | undefined {
+function refusalOf(needs: readonly NeedMessage[]): string | undefined {
   for (const { profile, aggregate, minUnit } of needs) {
     for (const bucket of [profile.interruptionBucket, profile.reclamationBucket]) {
       const isKnown = Number.isInteger(bucket) && bucket >= 0 && bucket <= PENALTY_BUCKET_MAX;

@@ -1,7 +1,5 @@
 /** What clusters are told of capacity they might get: section 4.13. */
-import type { Machine } from './machine.ts';
 import { type Profile, pinnedTypesOf } from './profile.ts';
-import type { Row } from './row.ts';
 
 export const CONFIDENCES = ['NONE', 'MEDIUM', 'HIGH'] as const;
 
@@ -41,10 +39,13 @@ export class Hints {
   }
 
   /** What is to be sent now: of each cluster with a session, each profile that it asks for. */
-  due(rows: readonly Row[], machines: Iterable<Machine>, nowSeconds: number): readonly Hint[] {
-    const offers = new Offers(machines);
+  due(
+    asked: Iterable<{ readonly cluster: string; readonly profile: Profile }>,
+    offers: Offers,
+    nowSeconds: number,
+  ): readonly Hint[] {
     const due: Hint[] = [];
-    for (const { cluster, profile } of rows) {
+    for (const { cluster, profile } of asked) {
       const sent = this.#sent.get(cluster);
       if (sent === undefined) continue;
       const value = offers.to(profile);
@@ -69,25 +70,19 @@ interface Offer {
 }
 
 /** Counts by type. What else a profile requires is not looked at, nor is what is claimed. */
-class Offers {
+export class Offers {
   readonly #byType = new Map<string, Offer>();
   readonly #all: Offer = { idle: 0, speculative: 0, cheapest: Infinity };
   readonly #values = new Map<string, HintValue>();
 
-  constructor(machines: Iterable<Machine>) {
-    for (const { state, instanceType, price } of machines) {
-      if (state !== 'Idle' && state !== 'Speculative') continue;
-      const offer = this.#byType.get(instanceType) ?? {
-        idle: 0,
-        speculative: 0,
-        cheapest: Infinity,
-      };
-      this.#byType.set(instanceType, offer);
-      for (const counted of [offer, this.#all]) {
-        if (state === 'Speculative') counted.speculative++;
-        else counted.idle++;
-      }
-      if (state === 'Idle' && price < offer.cheapest) offer.cheapest = price;
+  /** So many machines of a type are there; `cheapest` is the price of an idle one. */
+  add(instanceType: string, { idle, speculative, cheapest }: Readonly<Offer>): void {
+    const offer = this.#byType.get(instanceType) ?? { idle: 0, speculative: 0, cheapest: Infinity };
+    this.#byType.set(instanceType, offer);
+    for (const counted of [offer, this.#all]) {
+      counted.idle += idle;
+      counted.speculative += speculative;
+      counted.cheapest = Math.min(counted.cheapest, cheapest);
     }
   }
 

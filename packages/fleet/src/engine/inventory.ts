@@ -1,5 +1,6 @@
 /** The machines of a shard, and what providers tell of them: section 5.3. */
 import { amountsOf } from './amounts.ts';
+import { IDLE, type Machines } from './dense/machines.ts';
 import { type CapacityType, EDGES, type Machine, NO_STAMP, STATES } from './machine.ts';
 import type { Stamp, State } from './machine.ts';
 
@@ -29,26 +30,33 @@ export type Rejection = (typeof REJECTIONS)[number];
 const BOUND: ReadonlySet<State> = new Set(['Configuring', 'Configured', 'Draining']);
 
 export class Inventory {
-  readonly #machines = new Map<string, Machine>();
+  readonly #table: Machines;
+
+  constructor(table: Machines) {
+    this.#table = table;
+  }
 
   get machines(): Iterable<Machine> {
-    return this.#machines.values();
+    const { slots } = this.#table;
+    return slots.values().map((slot) => this.#table.machineAt(slot));
   }
 
   get(id: string): Machine | undefined {
-    return this.#machines.get(id);
+    const slot = this.#table.slots.get(id);
+    return slot === undefined ? undefined : this.#table.machineAt(slot);
   }
 
   /** Puts a machine as it is now; `nowSeconds` is when it became Idle, if it did. */
   put(machine: Omit<Machine, 'idleSince'>, nowSeconds: number): void {
-    const before = this.#machines.get(machine.id);
-    const wasIdle = before?.state === 'Idle' && machine.state === 'Idle';
-    const idleSince = wasIdle ? before.idleSince : nowSeconds;
-    this.#machines.set(machine.id, { ...machine, idleSince });
+    const slot = this.#table.slots.get(machine.id);
+    const wasIdle = slot !== undefined && this.#table.state[slot] === IDLE;
+    const isStill = wasIdle && machine.state === 'Idle';
+    const idleSince = isStill ? (this.#table.idleSince[slot] ?? nowSeconds) : nowSeconds;
+    this.#table.put({ ...machine, idleSince });
   }
 
   remove(id: string): void {
-    this.#machines.delete(id);
+    this.#table.remove(id);
   }
 
   /**
@@ -65,13 +73,15 @@ export class Inventory {
     const seen = new Set<string>();
     for (const record of records) {
       seen.add(record.id);
-      const known = this.#machines.get(record.id);
-      if (isBusy(record.id) || known?.state === record.state) continue;
+      const slot = this.#table.slots.get(record.id);
+      const state = slot === undefined ? undefined : STATES[this.#table.state[slot] ?? -1];
+      if (isBusy(record.id) || state === record.state) continue;
       const rejection = rejectionOf(record);
       if (rejection !== undefined) refused.set(record.id, rejection);
-      else this.#take(record, known, nowSeconds);
+      else this.#take(record, this.get(record.id), nowSeconds);
     }
-    for (const id of this.#machines.keys()) if (!seen.has(id)) this.#machines.delete(id);
+    const gone = [...this.#table.slots.keys()].filter((id) => !seen.has(id));
+    for (const id of gone) this.#table.remove(id);
     return refused;
   }
 

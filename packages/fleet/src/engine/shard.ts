@@ -2,13 +2,19 @@
  * The decision core of a shard: demand and machines in, actions and reasons out. One writer, no
  * clock, no sockets, no randomness: the same inputs in the same order give the same answers.
  */
+import { assert } from '@megaplane/base/assert';
 import { Parking, type Shortfall, Shortfalls } from './carried.ts';
+import { type Reports, decisionOf } from './dense/decision.ts';
+import { digestOf } from './dense/digest.ts';
+import { type CycleOptions, DenseEngine } from './dense/engine.ts';
+import { IDLE, SPECULATIVE } from './dense/machines.ts';
 import { Demand, type RollupMessage, type RollupOutcome } from './demand.ts';
-import { type Hint, Hints } from './hints.ts';
+import { type Hint, Hints, Offers } from './hints.ts';
 import { Inventory } from './inventory.ts';
-import { decidePlainly } from './plain/decide.ts';
+import { type Decision, decidePlainly } from './plain/decide.ts';
 import type { Holds } from './plain/reclaim.ts';
 import { Snapshot } from './plain/snapshot.ts';
+import type { Profile } from './profile.ts';
 import { type Railed, type Rails, railed } from './rails.ts';
 import { type NeedView, viewsOf } from './views.ts';
 
@@ -16,6 +22,10 @@ export interface ShardOptions extends Rails, Holds {
   /** Holds back roll-ups that shrink to nothing, until they insist. */
   readonly emptyRollupGuard: boolean;
   readonly hintIntervalSeconds: number;
+  /** Each so many cycles are compared with one that begins from nothing; 0: none. */
+  readonly checkEachCycles: number;
+  /** Which phases decide: the dense ones, or the plain ones they are measured by. */
+  readonly phases: 'dense' | 'plain';
 }
 
 export const SHARD_DEFAULTS: ShardOptions = {
@@ -27,26 +37,46 @@ export const SHARD_DEFAULTS: ShardOptions = {
   onDemandHoldSeconds: 600,
   spotHoldSeconds: 60,
   hintIntervalSeconds: 5,
+  checkEachCycles: 0,
+  phases: 'dense',
 };
 
 /** What one cycle answers. */
 export interface Cycle extends Railed {
+  /** Of all rows if they were asked for, else of those that lack something. */
   readonly views: readonly NeedView[];
   readonly shortfalls: readonly Shortfall[];
   readonly hints: readonly Hint[];
+  /** Clusters whose credits were worked out in this cycle. */
+  readonly clustersVisited: number;
+}
+
+export interface CycleRequest {
+  /** Tells of all rows, with what each gang could choose among: begins from nothing. */
+  readonly withViews?: boolean;
+  /** Begins from nothing. */
+  readonly isFull?: boolean;
+}
+
+interface Decided {
+  readonly decision: Decision;
+  readonly clustersVisited: number;
 }
 
 export class Shard {
-  readonly inventory: Inventory = new Inventory();
+  readonly inventory: Inventory;
+  readonly #engine = new DenseEngine();
   readonly #options: ShardOptions;
   readonly #demand: Demand;
   readonly #parking = new Parking();
   readonly #shortfalls = new Shortfalls();
   readonly #hints: Hints;
+  #cycles = 0;
 
   constructor(options: ShardOptions) {
     this.#options = options;
-    this.#demand = new Demand(options.emptyRollupGuard);
+    this.inventory = new Inventory(this.#engine.tables.machines);
+    this.#demand = new Demand(this.#engine, options.emptyRollupGuard);
     this.#hints = new Hints(options.hintIntervalSeconds);
   }
 
@@ -61,31 +91,105 @@ export class Shard {
   }
 
   /** Decides once. `nowSeconds` must not go back. */
-  cycle(nowSeconds: number): Cycle {
-    const snapshot = new Snapshot(this.inventory.machines);
-    const decision = decidePlainly({
-      machines: this.inventory.machines,
-      rows: this.#demand.rows,
-      isParked: (row) => this.#parking.isParked(row),
-      hasReported: (cluster) => this.#demand.hasReported(cluster),
-      holds: this.#options,
-      nowSeconds,
-    });
-    const { verdicts, unresolved } = decision;
-    const rows = verdicts.map(({ row }) => row);
-    const hints = this.#hints.due(rows, this.inventory.machines, nowSeconds);
+  cycle(nowSeconds: number, request: CycleRequest = {}): Cycle {
+    this.#cycles++;
+    // what the tables do not hold exactly is decided by the phases that do
+    const isPlain = this.#options.phases === 'plain' || this.#engine.isOdd;
+    const { decision, clustersVisited } = isPlain
+      ? this.#decidePlainly(nowSeconds)
+      : this.#decideDensely(nowSeconds, request);
+    const hints = this.#hints.due(this.#asked(decision, isPlain), this.#offers(), nowSeconds);
     const actions = {
       before: [...decision.acquisitions, ...decision.preemptions],
       reclaims: decision.reclaims,
       after: decision.releases,
     };
+    const { machines } = this.#engine.tables;
     const rails = railed(this.#options, actions, (cluster) => {
-      return snapshot.boundTo(cluster).filter(({ state }) => state === 'Configured').length;
+      return machines.configured[machines.clusterId(cluster)] ?? 0;
     });
-    this.#parking.record(verdicts);
-    const shortfalls = this.#shortfalls.record(unresolved);
+    this.#parking.record(decision.verdicts);
+    const shortfalls = this.#shortfalls.record(decision.unresolved);
     const carried = { parking: this.#parking, shortfalls: this.#shortfalls };
-    const views = viewsOf(verdicts, unresolved, snapshot, carried);
-    return { ...rails, views, shortfalls, hints };
+    const isViewed = request.withViews === true;
+    const views = isViewed
+      ? viewsOf(decision.verdicts, decision.unresolved, this.#snapshot(), carried)
+      : [];
+    return { ...rails, views, shortfalls, hints, clustersVisited };
+  }
+
+  #snapshot(): Snapshot {
+    return new Snapshot(this.inventory.machines);
+  }
+
+  #decidePlainly(nowSeconds: number): Decided {
+    const decision = decidePlainly({
+      machines: this.inventory.machines,
+      rows: this.#demand.rows,
+      isParked: (row) => this.#parking.isParked(row),
+      hasReported: (cluster) => this.#engine.tables.demandOf(cluster).hasReported,
+      holds: this.#options,
+      nowSeconds,
+    });
+    return { decision, clustersVisited: this.#engine.tables.demands.length };
+  }
+
+  #decideDensely(nowSeconds: number, { withViews = false, isFull = false }: CycleRequest): Decided {
+    const engine = this.#engine;
+    const reports: Reports = new Map();
+    const isParked: CycleOptions['isParked'] = (demand, position) => {
+      if (this.#parking.isEmpty) return false;
+      return this.#parking.isParked(engine.rowAt(demand, demand.normal, position));
+    };
+    const report: CycleOptions['report'] = (demand, position, all) => {
+      const ofCluster = reports.get(demand) ?? new Map<number, typeof all>();
+      reports.set(demand, ofCluster);
+      ofCluster.set(position, all);
+    };
+    const dense = engine.decide({
+      isParked,
+      isFull: isFull || withViews,
+      ...(withViews ? { report } : {}),
+    });
+    const each = this.#options.checkEachCycles;
+    if (each > 0 && this.#cycles % each === 0) {
+      const digest = digestOf(engine, dense);
+      const anew = digestOf(engine, engine.decide({ isParked, isFull: true }));
+      assert(digest === anew, 'a cycle decides what one that begins from nothing decides');
+    }
+    const wanted = {
+      ...{ holds: this.#options, nowSeconds, isParked },
+      reports: withViews ? reports : undefined,
+    };
+    return { decision: decisionOf(engine, dense, wanted), clustersVisited: dense.clustersVisited };
+  }
+
+  *#asked(
+    decision: Decision,
+    isPlain: boolean,
+  ): Generator<{ readonly cluster: string; readonly profile: Profile }> {
+    if (isPlain) {
+      for (const { row } of decision.verdicts) yield row;
+      return;
+    }
+    for (const { name, normal } of this.#engine.tables.demands) {
+      for (const id of new Set(normal.profile)) {
+        yield { cluster: name, profile: this.#engine.profileAt(id) };
+      }
+    }
+  }
+
+  #offers(): Offers {
+    const { machines, kinds } = this.#engine.tables;
+    const offers = new Offers();
+    for (const [list, { instanceType }] of kinds.lists.entries()) {
+      const slots = machines.listOf(IDLE, list);
+      const idle = slots.refresh();
+      const speculative = machines.listOf(SPECULATIVE, list).refresh();
+      const kind = machines.kind[slots.items[0] ?? -1] ?? -1;
+      const cheapest = idle === 0 ? Infinity : (kinds.price[kind] ?? Infinity);
+      if (idle + speculative > 0) offers.add(instanceType, { idle, speculative, cheapest });
+    }
+    return offers;
   }
 }

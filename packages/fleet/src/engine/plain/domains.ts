@@ -7,7 +7,7 @@ import { byUtf8 } from '../../contract/text-order.ts';
 import type { Claims } from './claims.ts';
 import type { Snapshot } from './snapshot.ts';
 
-const CANDIDATES_MAX = 6;
+export const CANDIDATES_MAX = 6;
 const NONE: Millis = new Map();
 
 /** What one domain could give to one gang. */

@@ -40,7 +40,12 @@ export function release(
     .map((machine) => ({ kind: 'Delete', machine, cluster: '' }));
 }
 
-function isOver(machine: Machine, holds: Holds, nowSeconds: number): boolean {
+/** True if a machine has been Idle for as long as its kind may be. */
+export function isOver(
+  machine: Pick<Machine, 'capacityType' | 'idleSince'>,
+  holds: Holds,
+  nowSeconds: number,
+): boolean {
   const idleSeconds = nowSeconds - machine.idleSince;
   switch (machine.capacityType) {
     case 'OnDemand':

@@ -1,0 +1,110 @@
+// data plane: what cannot be acquired is taken from those who matter less, section 4.9
+import { drainGraceSeconds, victimScore } from '../cost.ts';
+import { isCovered } from './acquire.ts';
+import type { Buyer } from './credit.ts';
+import { CONFIGURED } from './machines.ts';
+import type { Tables } from './tables.ts';
+
+export interface Preempted {
+  readonly slot: number;
+  readonly graceSeconds: number;
+  readonly preemptorPriority: number;
+}
+
+export interface UnresolvedBuyer {
+  readonly buyer: Buyer;
+  readonly deficit: Float64Array<ArrayBuffer>;
+  readonly victims: number;
+  readonly freed: Float64Array<ArrayBuffer>;
+}
+
+/** `unsatisfied` in the order of the rows. */
+export function preempt(
+  unsatisfied: readonly Buyer[],
+  tables: Tables,
+): { readonly preempted: Preempted[]; readonly unresolved: UnresolvedBuyer[] } {
+  const { machines, kinds, vectors, profiles } = tables;
+  const victims = new Victims(tables);
+  const taken = new Set<number>();
+  const preempted: Preempted[] = [];
+  const unresolved: UnresolvedBuyer[] = [];
+  const priorityOf = ({ profileId }: Buyer): number => profiles.facts[profileId]!.profile.priority;
+  for (const buyer of unsatisfied.toSorted((a, b) => priorityOf(b) - priorityOf(a))) {
+    const { demand, position } = buyer;
+    const facts = profiles.facts[buyer.profileId]!;
+    const deficit = buyer.deficit.slice();
+    const freed = new Float64Array(vectors.stride);
+    const domain = demand.domain[position]!;
+    const isLost = facts.sameKey !== undefined && (domain < 0 || kinds.valueText(domain) === '');
+    const candidates = buyer.isParked || isLost ? [] : victims.of(buyer.profileId);
+    let count = 0;
+    for (const slot of candidates) {
+      if (isCovered(deficit)) break;
+      const kind = machines.kind[slot]!;
+      if (taken.has(slot)) continue;
+      if (!vectors.covers(kinds.vector[kind]!, demand.normal.minUnit[position]!)) continue;
+      if (facts.sameKey !== undefined && kinds.valueOf(facts.sameKey, kind) !== domain) continue;
+      taken.add(slot);
+      count++;
+      const from = kinds.vector[kind]! * vectors.stride;
+      for (let at = 0; at < vectors.dimensions; at++) {
+        const amount = vectors.values[from + at]!;
+        freed[at]! += amount;
+        deficit[at] = Math.max(0, deficit[at]! - amount);
+      }
+      const { priority } = facts.profile;
+      const graceSeconds = drainGraceSeconds((priority - machines.priority[slot]!) | 0);
+      preempted.push({ slot, graceSeconds, preemptorPriority: priority });
+    }
+    if (!isCovered(deficit)) unresolved.push({ buyer, deficit, victims: count, freed });
+  }
+  return { preempted, unresolved };
+}
+
+/** Configured machines of lower priority that match, the best victim first. */
+class Victims {
+  readonly #tables: Tables;
+  readonly #byProfile = new Map<number, readonly number[]>();
+  #byType: Map<string, number[]> | undefined;
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  of(profileId: number): readonly number[] {
+    const known = this.#byProfile.get(profileId);
+    if (known !== undefined) return known;
+    const { machines, kinds, profiles } = this.#tables;
+    const { profile, types } = profiles.facts[profileId]!;
+    const byType = this.#configured();
+    // the reference finds nobody where no machine has a type, and none is asked for
+    const isHidden = types === undefined && [...byType.keys()].every((type) => type === '');
+    const lists = types?.map((type) => byType.get(type) ?? []) ?? [...byType.values()];
+    const found: { readonly slot: number; readonly score: number }[] = [];
+    for (const slot of isHidden ? [] : lists.flat()) {
+      const gap = profile.priority - machines.priority[slot]!;
+      if (gap <= 0 || !kinds.matches(profileId, profile, machines.kind[slot]!)) continue;
+      const penalties = [machines.interruptionPenalty[slot]!, machines.reclamationPenalty[slot]!];
+      found.push({ slot, score: victimScore(gap, penalties[0]!, penalties[1]!) });
+    }
+    found.sort((a, b) => b.score - a.score || machines.compareId(a.slot, b.slot));
+    const slots = found.map(({ slot }) => slot);
+    this.#byProfile.set(profileId, slots);
+    return slots;
+  }
+
+  #configured(): Map<string, number[]> {
+    if (this.#byType !== undefined) return this.#byType;
+    const { machines, kinds } = this.#tables;
+    const byType = new Map<string, number[]>();
+    for (let slot = 0; slot < machines.end; slot++) {
+      if (machines.state[slot] !== CONFIGURED) continue;
+      const { instanceType } = kinds.fields[machines.kind[slot]!]!;
+      const list = byType.get(instanceType);
+      if (list === undefined) byType.set(instanceType, [slot]);
+      else list.push(slot);
+    }
+    this.#byType = byType;
+    return byType;
+  }
+}
