@@ -31,7 +31,7 @@ function isAcquisition(cycle: Cycle, at: number): boolean {
 }
 
 test('a cycle that looks at what changed decides what one from nothing does', () => {
-  for (let seed = 1; seed <= (IS_LONG ? 20_000 : 150); seed++) {
+  for (let seed = 1; seed <= (IS_LONG ? 20_000 : 60); seed++) {
     const world = new RandomWorld(new Random(seed));
     const dense = new Shard({ ...SHARD_DEFAULTS, checkEachCycles: 3 });
     const full = new Shard(SHARD_DEFAULTS);
