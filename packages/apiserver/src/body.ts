@@ -118,7 +118,7 @@ type ReadDocument =
 /** The text of a document as JSON, or what is wrong with it. */
 function jsonOfYaml(call: Call, expected: ExpectedKind): ReadDocument {
   const { body } = call;
-  const read = (call.yaml ??= readYaml(body.toString('utf8')));
+  const read = (call.yaml ??= readYaml(body));
   if ('error' in read) {
     const { message } = unrecognized(body, 0, body.length, expected, read.error);
     return { ok: false, message };

@@ -3,6 +3,7 @@
  * its words stand in the refusals.
  */
 import { stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 
 /** The client reads no more of an answer that it does not understand. */
@@ -26,7 +27,7 @@ const MESSAGES: Readonly<Record<number, string>> = {
 function statusMessage(text: string): string | null {
   if (!text.startsWith('{')) return null;
   try {
-    const said = JSON.parse(text) as JsonObject;
+    const said = parseJson(text) as JsonObject;
     const isFailure = stringAt(said, 'kind') === 'Status' && stringAt(said, 'status') === 'Failure';
     return isFailure ? stringAt(said, 'message') : null;
   } catch (error) {

@@ -4,6 +4,7 @@
  */
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import type { KeyRange } from './served.ts';
+import { parseJson } from '@megaplane/machinery/json-text';
 
 /** Start of the next page, relative to what is listed, and the revision (below 0: latest). */
 export interface ContinueToken {
@@ -41,7 +42,7 @@ export function decodeContinue(text: string): ContinueToken | string {
   const fault = syntaxError(bytes.toString('latin1'));
   const json = bytes.toString('utf8');
   if (fault !== '') return `${PREFIX}: ${fault}`;
-  const parsed = JSON.parse(json) as unknown;
+  const parsed = parseJson(json) as unknown;
   const isObject = typeof parsed === 'object' && !Array.isArray(parsed);
   if (!isObject) {
     const kind = Array.isArray(parsed)
@@ -58,17 +59,20 @@ export function decodeContinue(text: string): ContinueToken | string {
 function tokenOf(token: { v?: unknown; rv?: unknown; start?: unknown }): ContinueToken | string {
   const { v, rv, start } = { v: token.v ?? '', rv: token.rv ?? 0, start: token.start ?? '' };
   if (typeof v !== 'string') return misfit('v', v, 'string');
-  if (typeof rv !== 'number' || !Number.isSafeInteger(rv)) return misfit('rv', rv, 'int64');
+  const isWhole = typeof rv === 'bigint' || Number.isSafeInteger(rv);
+  if (!isWhole) return misfit('rv', rv, 'int64');
+  const revision = Number(rv);
   if (typeof start !== 'string') return misfit('start', start, 'string');
   if (v !== VERSION) return `${PREFIX}: server does not recognize this encoded version ${v}`;
-  if (rv === 0) return `${PREFIX}: incorrect encoded start resourceVersion (version ${VERSION})`;
+  if (revision === 0)
+    return `${PREFIX}: incorrect encoded start resourceVersion (version ${VERSION})`;
   if (start === '') return `${PREFIX}: encoded start key empty (version ${VERSION})`;
   // a start must not lead out of what is listed, nor be written in two ways
-  if (start === '/') return { revision: rv, start: '' };
+  if (start === '/') return { revision, start: '' };
   const parts = (start.startsWith('/') ? start.slice(1) : start).split('/');
   const isClean = parts.every((part) => part !== '' && part !== '.' && part !== '..');
   if (!isClean) return `${PREFIX}: ${start}`;
-  return { revision: rv, start: parts.join('/') };
+  return { revision, start: parts.join('/') };
 }
 
 /** What Go's decoder says of a field of another type. */

@@ -1,4 +1,5 @@
 /** Aggregated discovery as clients ask for it: who asks for it, and in which encoding. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeItem, encodeList } from '@megaplane/machinery/protobuf';
 import type { Document } from './discovery.ts';
@@ -57,7 +58,7 @@ export function* makeForm(document: Document, encoding: Encoding): Generator<voi
 function* yamlForm({ groups = [] }: Document): Generator<void, Buffer> {
   const pieces = [Buffer.from(yamlText({ apiVersion: VERSION }))];
   for (const [index, text] of groups.entries()) {
-    const items = yamlText({ items: [JSON.parse(text) as JsonObject] });
+    const items = yamlText({ items: [parseJson(text)] });
     pieces.push(Buffer.from(index === 0 ? items : items.slice('items:\n'.length)));
     yield;
   }
@@ -68,7 +69,7 @@ function* yamlForm({ groups = [] }: Document): Generator<void, Buffer> {
 function* protobufForm({ groups = [] }: Document): Generator<void, Buffer> {
   const items: Buffer[] = [];
   for (const text of groups) {
-    const item = encodeItem(VERSION, GROUP_KIND, JSON.parse(text) as JsonObject);
+    const item = encodeItem(VERSION, GROUP_KIND, parseJson(text) as JsonObject);
     if (item === undefined) throw new Error(`the tables have no ${GROUP_KIND}`);
     items.push(item);
     yield;

@@ -11,6 +11,7 @@ import {
 } from '@megaplane/machinery/fieldselectors';
 import { readForeign } from '@megaplane/machinery/foreign';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matchesLabels, type LabelSelector } from '@megaplane/machinery/selectors';
@@ -239,7 +240,7 @@ export class Filter implements RowTest {
   }
 
   #parsedEquals(row: Row, index: number): boolean {
-    const object = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+    const object = parseJson(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
     const { field, value } = this.#fields[index]!;
     return fieldValue(object, field) === value;
   }

@@ -2,6 +2,7 @@
  * The node ports that are taken, as upstream keeps them: a RangeAllocation whose data are a large
  * number, in bytes from the highest, with a bit for each port of the range.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import { readEnvelope } from '@megaplane/machinery/protobuf-envelope';
 import { isProtobuf } from '@megaplane/machinery/protobuf';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
@@ -30,7 +31,7 @@ export function decodePorts({ bytes, start, end }: Row): Set<number> {
 }
 
 function jsonData(text: string): Buffer {
-  const { data } = JSON.parse(text) as { readonly data?: string };
+  const { data } = parseJson(text) as { readonly data?: string };
   return Buffer.from(data ?? '', 'base64');
 }
 

@@ -36,11 +36,12 @@ import type { Call } from './call.ts';
 import { checkName, checkNamespace } from './object-meta.ts';
 import { APPLY_TYPE, readApply } from './managed/applying.ts';
 import { shownObject } from './managed/tracking.ts';
-import { refitted, typeOf } from './schema-gate.ts';
+import { refitted, refittedUntyped, typeOf } from './schema-gate.ts';
 import type { Served } from './served.ts';
 import { updateObject, type Change } from './updating.ts';
 import type { WriteOptions } from './write-options.ts';
 import type { WriteContext } from './writing.ts';
+import { decodedText } from '@megaplane/machinery/json-text';
 
 const PATCHES: readonly string[] = [
   'application/json-patch+json',
@@ -91,7 +92,7 @@ function readPatch(
   if (kind === undefined) return failed(unsupportedPatchType());
   const isCustom = served.custom !== null;
   const isStrict = options.fieldValidation !== 'Ignore';
-  const patch = parsePatch(kind, call.body.toString('utf8'), isStrict);
+  const patch = parsePatch(kind, decodedText(call.body), isStrict);
   // whether there is an object to patch comes first
   if (!patch.ok) return success(() => patch);
   const type = typeOf(served);
@@ -164,7 +165,9 @@ export function resultForm(
   const numbers = patchedNumbers(patch, object);
   const form = isUnversioned
     ? unversioned(result, options.fieldValidation === 'Ignore')
-    : refitted(served, object, !result.isChecked, numbers);
+    : patch.kind === 'strategic'
+      ? refittedUntyped(served, object, !result.isChecked)
+      : refitted(served, object, !result.isChecked, numbers);
   if (form === null) return failed(unsupportedPatchType());
   const told = isTyped && !isUnversioned ? toldInOrder(served, result, form) : form;
   if (!form.ok) return failed(unfit(served, result, told.ok ? form.message : told.message));

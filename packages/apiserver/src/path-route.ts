@@ -1,4 +1,5 @@
 /** Requests for paths that are no resources: discovery, version, health, metrics, OpenAPI. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { generic, nothingAcceptable } from '@megaplane/machinery/status';
 import type { Call } from './call.ts';
@@ -221,7 +222,7 @@ function sendPlain(call: Call, document: Document, offer: Offer): void {
     call.send(200, document.contentType, document.bytes);
     return;
   }
-  const object = JSON.parse(document.bytes.toString('utf8')) as JsonObject;
+  const object = parseJson(document.bytes.toString('utf8')) as JsonObject;
   // The list of versions does not say what it is; its envelope does.
   const isNamed = media.value.encoding !== 'protobuf' || object['apiVersion'] !== undefined;
   call.sendObject(200, isNamed ? object : { apiVersion: 'v1', ...object });

@@ -3,6 +3,7 @@
  * and printed anew as YAML or indented. Beyond `HELD_BYTES_MAX` it is passed on as it is, compact,
  * which both forms are also read as.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
 import type { Encoder, EventType, ListMeta } from './encoder.ts';
@@ -79,7 +80,7 @@ export class PrintedEncoder implements Encoder {
 
   #print(sink: Sink): void {
     const { bytes, length } = this.#held;
-    const object = JSON.parse(bytes.toString('utf8', 0, length)) as JsonObject;
+    const object = parseJson(bytes.toString('utf8', 0, length)) as JsonObject;
     sink.utf8(this.#isYaml ? yamlText(object) : indentedJson(object));
   }
 }

@@ -3,6 +3,7 @@
  * operators find in the refusals. YAML is read like JSON, and members that are not known are
  * passed over.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { KIND_STRUCT, wordOf } from './custom/custom-objects.ts';
@@ -51,7 +52,7 @@ function parse(text: string): { readonly review: JsonObject } | string {
   const isJson = text.trimStart().startsWith('{');
   const fault = isJson ? syntaxError(text) : '';
   if (fault !== '') return fault;
-  const parsed = isJson ? { value: JSON.parse(text) as JsonValue } : parseYaml(text);
+  const parsed = isJson ? { value: parseJson(text) } : parseYaml(text);
   if ('error' in parsed) return parsed.error;
   const { value } = parsed;
   if (value === null) return { review: {} };

@@ -2,6 +2,7 @@
 import { updateWarnings } from '@megaplane/machinery/warnings/warnings';
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { decodedText, parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch, parsePatch, patchKindOf } from '@megaplane/machinery/patch';
 import { parseIncludeObject, printerOf } from '@megaplane/machinery/printing';
@@ -145,7 +146,7 @@ function sendScale(call: Call, { custom }: Served, scale: JsonObject): void {
   const printer = custom === null ? printerOf(KIND.group, KIND.name) : CUSTOM_PRINTER;
   const version = call.media.version === 'v1' ? 'v1' : 'v1beta1';
   const table = objectTable(scale, printer, version, include.value, call.nowMs);
-  if (call.media.encoding === 'yaml') call.sendObject(200, JSON.parse(table) as JsonObject);
+  if (call.media.encoding === 'yaml') call.sendObject(200, parseJson(table) as JsonObject);
   else call.send(200, JSON_TYPE, table);
 }
 
@@ -165,7 +166,7 @@ function patched(context: SubresourceContext): NextScale {
   const { call, options } = context;
   const kind = patchKindOf(mediaTypeOf(call));
   const isStrict = options.fieldValidation !== 'Ignore';
-  const text = call.body.toString('utf8');
+  const text = decodedText(call.body);
   const patch = kind === undefined ? null : parsePatch(kind, text, isStrict);
   const type = findTypeOfKind(RESOURCE.apiVersion, RESOURCE.kind);
   return (scale, owners) => {

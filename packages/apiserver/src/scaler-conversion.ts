@@ -4,6 +4,7 @@
  */
 import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { escapedJson } from '@megaplane/machinery/quoting';
 import { refit } from '@megaplane/machinery/request-body';
@@ -375,7 +376,7 @@ function saidValue(said: JsonObject, name: string): JsonValue | undefined {
   const text = said[PREFIX + name];
   if (typeof text !== 'string') return undefined;
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

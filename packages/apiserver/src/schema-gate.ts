@@ -22,6 +22,7 @@ import {
 } from './custom/custom-objects.ts';
 import { scalerToV2, settleScaler } from './scaler-conversion.ts';
 import { findServed, type Served } from './served.ts';
+import { withFittedIntegers } from '@megaplane/machinery/unstructured';
 
 /** What says which form an object has. */
 interface Formed {
@@ -52,9 +53,28 @@ export function refitted(
   return type === undefined ? null : refit(type, object, isStrict, numbers, true);
 }
 
+/**
+ * The same of what was untyped before, as a strategic patch has it: whole numbers that do not fit
+ * into their fields are made to.
+ */
+export function refittedUntyped(
+  formed: Formed,
+  object: JsonObject,
+  isStrict: boolean,
+): Body | null {
+  const form = refitted(formed, object, isStrict);
+  if (form === null || form.ok || formed.custom !== null) return form;
+  const type = typeOf(formed);
+  if (type === undefined) return form;
+  const fitted = refitted(formed, withFittedIntegers(type, object), isStrict);
+  return fitted?.ok === true ? fitted : form;
+}
+
 /** The same of what an apply made, of which custom kinds drop nothing. */
 export function refittedApplied(formed: Formed, object: JsonObject): Body | null {
-  return formed.custom === null ? refitted(formed, object, false) : formApplied(object, false);
+  return formed.custom === null
+    ? refittedUntyped(formed, object, false)
+    : formApplied(object, false);
 }
 
 /** What is known of the kind, for strategic patches; undefined for custom resources. */

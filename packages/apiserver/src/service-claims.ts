@@ -6,6 +6,7 @@
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
@@ -175,7 +176,7 @@ function takeAddress(world: World, address: string, service: JsonObject, done: T
 
 function ownerOf(world: World, key: Buffer): string {
   if (!world.storage.get(key, row)) return '';
-  const object = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+  const object = parseJson(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
   const owner = objectAt(object, 'spec', 'parentRef');
   return owner === undefined ? '-' : `${stringAt(owner, 'namespace')}/${stringAt(owner, 'name')}`;
 }

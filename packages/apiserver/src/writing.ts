@@ -4,6 +4,7 @@ import type { FieldError } from '@megaplane/machinery/fielderrors';
 import { required } from '@megaplane/machinery/fielderrors';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { settledForm } from '@megaplane/machinery/voids';
 import {
@@ -115,7 +116,7 @@ export function sendRehearsed(
       context.call.fail(refusedWrite(context.served, name, outcome));
       return;
     }
-    const shown = JSON.parse((outcome.shown ?? bytes).toString('utf8')) as JsonObject;
+    const shown = parseJson((outcome.shown ?? bytes).toString('utf8')) as JsonObject;
     const resourceVersion = stringAt(stored, 'metadata', 'resourceVersion');
     const revised = resourceVersion === '' ? {} : { resourceVersion };
     const metadata = { ...objectAt(shown, 'metadata'), ...revised };
@@ -367,8 +368,8 @@ export function isStoredAs(
   if (bytes.length !== stored.bytes) return false;
   if (!storage.get(key, row) || row.modRevision !== stored.revision) return false;
   if (row.bytes.compare(bytes, 0, bytes.length, row.start, row.end) === 0) return true;
-  const present = JSON.parse(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
-  return equals(JSON.parse(bytes.toString('utf8')) as JsonObject, present);
+  const present = parseJson(row.bytes.toString('utf8', row.start, row.end)) as JsonObject;
+  return equals(parseJson(bytes.toString('utf8')), present);
 }
 
 /** An object as it is stored. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseYaml } from './yaml-body.ts';
+import { parseYaml, readYaml } from './yaml-body.ts';
 
 test('points, times and numbers to the base of 60 are text, as upstream reads them', () => {
   const text = [
@@ -100,4 +102,28 @@ test('what upstream does not take for YAML 1.1 is refused, and what it decodes i
     const read = parseYaml(text);
     assert.deepEqual('error' in read ? read.error : read.value, wanted, text);
   }
+});
+
+interface NumberVector {
+  readonly text?: string;
+  readonly json?: string;
+  readonly hex?: string;
+  readonly error?: string;
+}
+
+test('numbers are the JSON that Go makes of them, and what is no UTF-8 is refused in its words', () => {
+  const file = join(import.meta.dirname, 'go-yaml.vectors');
+  for (const vector of JSON.parse(readFileSync(file, 'utf8')) as readonly NumberVector[]) {
+    const { text = '', hex = '', json, error } = vector;
+    const value = hex === '' ? Buffer.from(text) : Buffer.from(hex, 'hex');
+    const read = readYaml(Buffer.concat([Buffer.from('a: '), value, Buffer.from('\n')]));
+    if ('error' in read) assert.equal(read.error, error, JSON.stringify(vector));
+    else assert.equal(Buffer.from(read.json).toString(), `{"a":${json}}`, text);
+  }
+});
+
+test('a number of millions of digits is read in no more steps than it has', () => {
+  const read = readYaml(`a: ${'9'.repeat(300)}\nb: 0x${'f'.repeat(300_000)}`);
+  assert.ok('json' in read);
+  assert.match(Buffer.from(read.json).toString(), /^\{"a":1e\+300,"b":"0xfff/);
 });

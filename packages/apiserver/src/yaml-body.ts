@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import { base64Fault } from '@megaplane/machinery/base64';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
-import { contentsFault, textFault, type YamlNode } from './yaml-faults.ts';
+import { contentsFault, octetFault, textFault, type YamlNode } from './yaml-faults.ts';
+import { parseJson, wholeNumber } from '@megaplane/machinery/json-text';
 
 interface Yaml {
   parseDocument(text: string, options: object): YamlDocument;
@@ -47,6 +48,7 @@ function library(): Yaml {
 interface Tag {
   readonly test?: RegExp;
   readonly resolve?: (text: string, ...more: unknown[]) => unknown;
+  readonly tag?: string;
 }
 
 /** What YAML 1.1 reads as a time or a number to the base of 60, and upstream's library as text. */
@@ -63,6 +65,7 @@ function customTags(tags: readonly (Tag | string)[]): (Tag | string)[] {
   const changed = kept.map((tag) => {
     if (typeof tag === 'string' || tag.test === undefined) return tag;
     if (tag.test.test('1e5') || tag.test.test('1.5')) return boundedFloat(tag, tag.test);
+    if (tag.tag === INT_TAG) return { ...tag, resolve: wholeOf };
     if (!tag.test.test('.')) return tag;
     return { ...tag, test: withDigits(tag.test) };
   });
@@ -115,16 +118,33 @@ const BINARY = {
 
 const BAD_BINARY = '!!binary value contains invalid base64 data';
 
+const INT_TAG = 'tag:yaml.org,2002:int';
+/** Of the longest integer of 64 bits, to the base of two. */
+const INTEGER_DIGITS_MAX = 64;
+
 /** Octal numbers as YAML 1.2 has them, which upstream's parser of 1.1 knows, too. */
 const OCTAL = {
-  tag: 'tag:yaml.org,2002:int',
+  tag: INT_TAG,
   default: true,
   test: /^[-+]?0[oO][0-7_]+$/,
-  resolve: (text: string): number => {
-    const value = Number(text.replaceAll('_', '').replace(/^[-+]/, '').toLowerCase());
-    return text.startsWith('-') ? -value : value;
-  },
+  resolve: wholeOf,
 };
+
+/**
+ * An integer of 64 bits with all its digits, with or without a sign; a longer one is a double where
+ * its digits are those of ten, else text.
+ */
+function wholeOf(sent: string): number | bigint | string {
+  const text = sent.replaceAll('_', '').toLowerCase();
+  const [, sign = '', prefix = '', digits = ''] = /^([-+]?)(0[xbo]?(?=.))?0*(.*)$/.exec(text) ?? [];
+  if (digits.length <= INTEGER_DIGITS_MAX) {
+    const radix = prefix === '0' ? '0o' : prefix;
+    const size = BigInt(`${radix}${digits === '' ? '0' : digits}`);
+    const value = sign === '-' ? -size : size;
+    if (value >= -(2n ** 63n) && value < 2n ** 64n) return wholeNumber(value);
+  }
+  return prefix === '' || prefix === '0' ? Number(text) : sent;
+}
 
 /**
  * A document of YAML 1.1 as JSON values, or the text of what is wrong with it. Of several values of
@@ -132,11 +152,11 @@ const OCTAL = {
  */
 export function parseYaml(sent: string): { value: JsonValue } | { error: string } {
   const parsed = parse(sent);
-  return 'error' in parsed ? parsed : { value: parsed.value };
+  return 'error' in parsed ? parsed : { value: parseJson(JSON.stringify(parsed.value)) };
 }
 
 /** The same as bytes of JSON, and the keys that it has twice. */
-export function readYaml(sent: string): YamlReading {
+export function readYaml(sent: Buffer | string): YamlReading {
   const parsed = parse(sent);
   if ('error' in parsed) return parsed;
   const json = Buffer.from(JSON.stringify(parsed.value));
@@ -155,10 +175,11 @@ function parsedDocument(text: string): Parsed {
   return { document: library().parseDocument(text, options), lineCounter };
 }
 
-function parse(sent: string): (Parsed & { value: JsonValue }) | { error: string } {
-  const early = textFault(sent);
+function parse(sent: Buffer | string): (Parsed & { value: JsonValue }) | { error: string } {
+  const text = typeof sent === 'string' ? sent : sent.toString('utf8');
+  const early = (typeof sent === 'string' ? '' : octetFault(sent)) || textFault(text);
   if (early !== '') return { error: `yaml: ${early}` };
-  const parsed = parsedDocument(withLineFeeds(sent));
+  const parsed = parsedDocument(withLineFeeds(text));
   const { document } = parsed;
   const fault = document.errors[0];
   if (fault !== undefined) return { error: `yaml: ${lineFirst(fault.message)}` };

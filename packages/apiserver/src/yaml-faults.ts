@@ -1,5 +1,7 @@
 /** What upstream's parser of YAML refuses, and the library does not: it knows YAML 1.2, too. */
 
+import { isUtf8 } from 'node:buffer';
+
 /** A node of a document as the library parses it. */
 export interface YamlNode {
   readonly anchor?: string | undefined;
@@ -21,6 +23,35 @@ interface YamlPair {
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u0080-\u0084\u0086-\u009f]/;
 /** Upstream takes no halves of characters, not even two that make a whole one. */
 const SURROGATE = /(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F][0-9a-fA-F]{2}/;
+
+/** What is wrong with bytes that are no UTF-8, of which upstream's reader tells the first. */
+export function octetFault(bytes: Buffer): string {
+  if (isUtf8(bytes)) return '';
+  for (let at = 0; at < bytes.length;) {
+    const width = widthOf(bytes[at] ?? 0);
+    if (width === 0) return 'invalid leading UTF-8 octet';
+    if (at + width > bytes.length) return 'incomplete UTF-8 octet sequence';
+    let code = (bytes[at] ?? 0) & (width === 1 ? 0x7f : 0xff >> (width + 1));
+    for (let next = 1; next < width; next++) {
+      const octet = bytes[at + next] ?? 0;
+      if ((octet & 0xc0) !== 0x80) return 'invalid trailing UTF-8 octet';
+      code = code * 64 + (octet & 0x3f);
+    }
+    const least = [0, 0, 0x80, 0x800, 0x10000][width] ?? 0;
+    if (code < least) return 'invalid length of a UTF-8 sequence';
+    if ((code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return 'invalid Unicode character';
+    at += width;
+  }
+  return '';
+}
+
+/** Octets of the character that one begins with such an octet; 0 where none does. */
+function widthOf(octet: number): number {
+  if (octet < 0x80) return 1;
+  if ((octet & 0xe0) === 0xc0) return 2;
+  if ((octet & 0xf0) === 0xe0) return 3;
+  return (octet & 0xf8) === 0xf0 ? 4 : 0;
+}
 
 /** What is wrong with a text before it is looked at closer; '' where nothing is. */
 export function textFault(text: string): string {
@@ -120,6 +151,7 @@ function goText(node: YamlNode | null): string {
 
 function goScalar(value: unknown): string {
   if (value === null) return 'interface {}(nil)';
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  if (typeof value === 'boolean') return String(value);
   return JSON.stringify(value);
 }

@@ -4,5 +4,5 @@ import { readYaml } from './yaml-body.ts';
 
 parentPort?.on('message', (body: Uint8Array) => {
   const { buffer, byteOffset, length } = body;
-  parentPort?.postMessage(readYaml(Buffer.from(buffer, byteOffset, length).toString('utf8')));
+  parentPort?.postMessage(readYaml(Buffer.from(buffer, byteOffset, length)));
 });

@@ -1,4 +1,5 @@
 /** Answers of the API server as values for control-plane code. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { asStatus, REASONS, type Status } from '@megaplane/machinery/status';
 import { STATUS_NONE, type ClientRequest, type ClientResponse } from './client.ts';
@@ -90,7 +91,7 @@ function generalText(code: number, said: string): string {
 
 function parse(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch {
     // No JSON is an answer like any other (plain text of a proxy): the caller shows it.
     return undefined;

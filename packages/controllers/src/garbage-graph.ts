@@ -20,6 +20,7 @@
 import { Int32Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { hashOf } from './node-scan.ts';
 
@@ -165,7 +166,7 @@ export class GarbageGraph {
       to,
     );
     let isSound = true;
-    for (const reference of referencesOf(JSON.parse(text))) {
+    for (const reference of referencesOf(parseJson(text))) {
       const length = this.#readUidText(reference.uid);
       const owner = this.#owners.insert(this.#key, 0, length);
       if (owner < 0) continue;

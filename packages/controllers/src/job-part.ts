@@ -1,5 +1,6 @@
 /** Jobs: carries out what `planJob` decides, and lets pods go whose Job is over or gone. */
 import { CONTENT } from '@megaplane/client/client';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
@@ -166,7 +167,7 @@ export class JobPart {
     if (labelsStart < 0) return;
     const labels = bytes.subarray(labelsStart, labelsEnd);
     const named = labels.includes(UID_LABEL)
-      ? stringAt(JSON.parse(labels.toString('utf8')) as JsonObject, UID_LABEL)
+      ? stringAt(parseJson(labels.toString('utf8')), UID_LABEL)
       : '';
     const key = this.#jobs.keyOfUid(named);
     const [namespace = ''] = this.#options.pods.informer.keyOf(row).split('/');

@@ -5,6 +5,7 @@
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
@@ -119,7 +120,7 @@ export class LegacyTokensPart {
       mustBeConsistent: true,
       onItem: (bytes, start, end) => {
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-        const pod = JSON.parse(text.toString('utf8')) as JsonObject;
+        const pod = parseJson(text.toString('utf8')) as JsonObject;
         collectSecrets(pod['spec'], names);
       },
     });

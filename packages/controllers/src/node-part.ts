@@ -2,6 +2,7 @@
 import { asBuffer } from '@megaplane/base/bytes';
 import { Int32Column } from '@megaplane/base/column';
 import type { Informer } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { PartOptions } from './part-options.ts';
 import type { Announce } from './announce.ts';
@@ -205,7 +206,7 @@ export class NodePart {
     const isMissing = isEdited && this.#missingTtl(id) >= 0;
     if (isMissing && !this.lifecycle.isTainting(id)) this.#writer.annotate(id);
     if (((before | bits) & NO_EXECUTE_ANY) === 0 || !this.#options.isEviction) return;
-    const list = taints === '' ? [] : (JSON.parse(taints) as JsonValue[]);
+    const list = taints === '' ? [] : (parseJson(taints) as JsonValue[]);
     this.eviction.taintsChanged(id, list, this.#options.monotonicMs());
   }
 

@@ -1,5 +1,6 @@
 /** What the node lifecycle machine wants, done on the API server. */
 import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/client';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from './announce.ts';
@@ -155,7 +156,7 @@ export class NodeWriter implements LifecycleEffects {
   /** A node is gone; `bytes` is what it was last, or empty. */
   removed(name: string, bytes: Buffer): void {
     if (!this.#events.take()) return;
-    const node = bytes.length === 0 ? {} : (JSON.parse(bytes.toString('utf8')) as JsonObject);
+    const node = bytes.length === 0 ? {} : (parseJson(bytes.toString('utf8')) as JsonObject);
     this.#events.removed(name, stringAt(node, 'metadata', 'uid'));
   }
 
@@ -301,7 +302,7 @@ export class NodeWriter implements LifecycleEffects {
     const { nodes } = this.#options;
     const text = nodes.taintsOf(id);
     if (text === undefined) return undefined;
-    const taints = text === '' ? [] : (JSON.parse(text) as JsonValue[]);
+    const taints = text === '' ? [] : (parseJson(text) as JsonValue[]);
     return { resourceVersion: `${nodes.revision.get(id)}`, bits: nodes.bits.get(id), taints };
   }
 

@@ -6,6 +6,7 @@
 import { Uint32Column } from '@megaplane/base/column';
 import { Slab } from '@megaplane/base/slab';
 import type { Informer } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { SharedInformers } from './shared-informers.ts';
@@ -82,7 +83,7 @@ export class ObjectCache {
     if (ref === 0) return undefined;
     const start = this.#slab.startAt(ref);
     const text = this.#slab.bytesAt(ref).toString('utf8', start, start + this.#lengths.get(row));
-    return JSON.parse(text) as JsonObject;
+    return parseJson(text) as JsonObject;
   }
 
   #upsert(row: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {

@@ -7,6 +7,7 @@
  */
 import { Uint32Column } from '@megaplane/base/column';
 import { Slab } from '@megaplane/base/slab';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { findPath, pathOf, type ScanPath, skipValue, stringValue } from '@megaplane/machinery/scan';
@@ -75,14 +76,14 @@ export class PodEndpoints {
     if (ref === 0) return undefined;
     const start = this.#slab.startAt(ref);
     const text = this.#slab.bytesAt(ref).toString('utf8', start, start + this.#lengths.get(row));
-    const [uid, node, addresses, hostname, subdomain, ports] = JSON.parse(text) as Record;
+    const [uid, node, addresses, hostname, subdomain, ports] = parseJson(text) as Record;
     return { uid, node, addresses, hostname, subdomain, ports };
   }
 }
 
 /** `start` and `end` are those of the addresses: a list of objects, or one address. */
 function recordOf(bytes: Buffer, scan: ObjectScan, start: number, end: number): Record {
-  const given = JSON.parse(bytes.toString('utf8', start, end)) as JsonValue;
+  const given = parseJson(bytes.toString('utf8', start, end));
   const addresses = Array.isArray(given) ? given.map((one) => stringAt(one, 'ip')) : [given];
   const { specStart, specEnd, uidStart, uidEnd, nodeNameStart, nodeNameEnd } = scan;
   const textAt = (path: ScanPath): string =>
@@ -103,7 +104,7 @@ function portsOf(bytes: Buffer, start: number, end: number): [string, string, nu
   const listOf = (path: ScanPath): readonly JsonValue[] => {
     const at = findPath(bytes, start, end, path);
     const list: unknown =
-      at < 0 ? [] : JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at, end)));
+      at < 0 ? [] : parseJson(bytes.toString('utf8', at, skipValue(bytes, at, end)));
     return Array.isArray(list) ? (list as JsonValue[]) : [];
   };
   const sidecars = listOf(SIDECARS).filter((one) => stringAt(one, 'restartPolicy') === 'Always');

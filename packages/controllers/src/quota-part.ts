@@ -5,6 +5,7 @@
 import { Uint32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { resources, type Resource } from '@megaplane/machinery/kinds';
@@ -247,7 +248,7 @@ export class QuotaPart {
       mustBeConsistent: true,
       onItem: (bytes, start, end) => {
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-        each(JSON.parse(text.toString('utf8')) as JsonObject);
+        each(parseJson(text.toString('utf8')) as JsonObject);
       },
     });
     // A kind that the server does not have is used by nobody.

@@ -5,6 +5,7 @@
  */
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { PartOptions } from './part-options.ts';
@@ -123,7 +124,7 @@ export class StorageProtectionPart {
         if (isUsed) return;
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
         if (![name, ...owners].some((mark) => mark !== '' && text.includes(mark))) return;
-        isUsed = usesClaim(JSON.parse(text.toString('utf8')), owners, name);
+        isUsed = usesClaim(parseJson(text.toString('utf8')) as JsonObject, owners, name);
       },
     });
     if (!result.ok) return 'retry';

@@ -4,6 +4,7 @@
  * nor, as upstream, shorter, unless the pod does not tolerate it at all. A taint that goes away in
  * time calls the eviction off, and so does the end of the pod.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { POD_DELETING, type PodTable } from './pod-table.ts';
 import { staySeconds, taintOf, type Taint } from './tolerations.ts';
@@ -111,7 +112,7 @@ export class TaintEviction {
     const kind = this.#pods.tolerance.get(pod);
     let parsed = this.#tolerations.get(kind);
     if (parsed === undefined) {
-      parsed = JSON.parse(this.#pods.tolerances.keyText(kind)) as JsonValue[];
+      parsed = parseJson(this.#pods.tolerances.keyText(kind)) as JsonValue[];
       this.#tolerations.set(kind, parsed);
     }
     return parsed;

@@ -8,6 +8,7 @@
  */
 import { CONTENT } from '@megaplane/client/client';
 import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { SignToken } from './legacy-token.ts';
@@ -212,7 +213,7 @@ export class TokenSecrets {
 }
 
 function accountOf(secret: Buffer): Account {
-  const object = JSON.parse(secret.toString('utf8')) as JsonObject;
+  const object = parseJson(secret.toString('utf8')) as JsonObject;
   const isToken = stringAt(object, 'type') === TYPE;
   const annotations = isToken ? objectAt(object, 'metadata', 'annotations') : undefined;
   return { name: stringAt(annotations, ACCOUNT), uid: stringAt(annotations, ACCOUNT_UID) };

@@ -10,6 +10,7 @@
 import { Float64Column, Uint32Column } from '@megaplane/base/column';
 import { asBuffer } from '@megaplane/base/bytes';
 import type { Informer } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { milliValueOf } from '@megaplane/machinery/quantity';
@@ -48,7 +49,7 @@ export class ZoneProcessors {
         onUpsert: (row, isNew, bytes, start, end) => {
           if (isNew) this.#zone.set(row, 0);
           const text = asBuffer(bytes).toString('utf8', start, end);
-          this.#set(row, ...judge(JSON.parse(text) as JsonObject));
+          this.#set(row, ...judge(parseJson(text) as JsonObject));
         },
         onDelete: (row) => this.#set(row, undefined, 0),
         onSynced: () => this.#changed(),

@@ -97,7 +97,8 @@ export class BackwardWriter {
     this.varint(number * 8 + BYTES);
   }
 
-  int(value: number): void {
+  int(value: number | bigint): void {
+    if (typeof value === 'bigint') return this.#long(value);
     if (value >= 0) return this.varint(value);
     const low = value >>> 0;
     const high = Math.floor(value / TWO_32) >>> 0;
@@ -116,6 +117,15 @@ export class BackwardWriter {
       rest >>>= 7;
     }
     this.bytes[at] = 1;
+  }
+
+  /** One that no plain number holds exactly. */
+  #long(value: bigint): void {
+    const groups: number[] = [];
+    let rest = BigInt.asUintN(64, value);
+    for (; rest >= 0x80n; rest >>= 7n) groups.push(Number(rest & 0x7fn) | 0x80);
+    groups.push(Number(rest));
+    this.copy(Uint8Array.from(groups));
   }
 
   /** A whole number from 0 to 2^53. */

@@ -8,6 +8,7 @@
  * every object of one kind, so reading an object costs two copies and no parsing. /
  */
 
+import { parseJson } from './json-text.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import { escapedJson } from './quoting.ts';
 
@@ -75,7 +76,7 @@ export function decodeCanonical(
   end: number,
   resourceVersion: number,
 ): JsonObject {
-  const object = JSON.parse(bytes.toString('utf8', start, end)) as JsonObject;
+  const object = parseJson(bytes.toString('utf8', start, end)) as JsonObject;
   const metadata = object['metadata'];
   if (isObject(metadata)) metadata['resourceVersion'] = String(resourceVersion);
   else object['metadata'] = { resourceVersion: String(resourceVersion) };

@@ -4,7 +4,7 @@
  * A field that is absent counts as the empty string, so that `spec.nodeName=` finds unbound pods.
  */
 import type { JsonValue } from './json-value.ts';
-import { isObject } from './json-value.ts';
+import { isNumber, isObject } from './json-value.ts';
 import { listAt, numberAt, stringAt, valueAt } from './json.ts';
 import { quoted } from './quoting.ts';
 import type { Parsed } from './selectors.ts';
@@ -270,7 +270,7 @@ export function fieldValue(object: JsonValue, field: string): string {
   if (derived !== undefined) return derived(object);
   const value = valueAt(object, ...field.split('.'));
   if (typeof value === 'string') return value;
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+  return isNumber(value) || typeof value === 'boolean' ? String(value) : '';
 }
 
 /** Fields that are not simply the text at their path, or that have a default when absent. */

@@ -5,6 +5,7 @@
 
 import { encodeCanonical, headOf, storedForm } from './canonical.ts';
 import { fromBeta, isBetaDefinition } from './custom/definition-beta.ts';
+import { parseJson } from './json-text.ts';
 import { isObject, type JsonObject } from './json-value.ts';
 import type { ResourceStorage } from './kinds.ts';
 import { decodeProtobuf } from './protobuf.ts';
@@ -73,7 +74,7 @@ function bare(object: JsonObject): JsonObject {
 
 function parse(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     const isPlain = typeof value === 'object' && value !== null && !Array.isArray(value);
     return isPlain ? (value as JsonObject) : undefined;
   } catch (error) {

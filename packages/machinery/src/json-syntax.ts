@@ -31,20 +31,6 @@ export function firstValue(text: string): { readonly failure: string; readonly e
   return { failure: text.trim() === '' ? 'EOF' : 'unexpected EOF', end };
 }
 
-/** How a number has to look to be beyond what a double holds. */
-const MAYBE_INFINITE = /[eE]\+?\d{3}|\d{309}/;
-
-/** The first number of valid JSON that no double holds, as it is written. */
-export function infiniteNumber(text: string): string | undefined {
-  if (!MAYBE_INFINITE.test(text)) return undefined;
-  let found: string | undefined;
-  JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) => {
-    if (value === Infinity || value === -Infinity) found ??= context?.source;
-    return value;
-  });
-  return found;
-}
-
 const END = 'unexpected end of JSON input';
 
 class SyntaxScanner {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /** The object at a path of field names, or undefined where a step is absent or of another type. */
 export function objectAt(value: JsonValue | undefined, ...path: string[]): JsonObject | undefined {
@@ -18,10 +18,10 @@ export function stringAt(value: JsonValue | undefined, ...path: string[]): strin
   return typeof found === 'string' ? found : '';
 }
 
-/** The number at a path, or 0. */
+/** The number at a path, or 0; one that a double does not hold is rounded. */
 export function numberAt(value: JsonValue | undefined, ...path: string[]): number {
   const found = valueAt(value, ...path);
-  return typeof found === 'number' ? found : 0;
+  return isNumber(found) ? Number(found) : 0;
 }
 
 /** The value at a path, or undefined where a step is absent or no object. */

@@ -11,10 +11,11 @@
  *
  * Inputs are not changed; maps and lists that the patch does not touch are shared by the result.
  */
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { inMergedOrder, rankIn } from './patch-order.ts';
 import { quoted } from './quoting.ts';
 import type { Shape, Type } from './schema.ts';
+import { isGoInt } from './custom/go-texts.ts';
 
 /**
  * How the server tells the failure: `badFormat` is a 400 with the text, `unprocessable` a 422
@@ -394,6 +395,7 @@ function withoutDirectives(value: JsonValue): JsonValue | undefined {
 
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'list';
+  if (isNumber(value)) return 'number';
   return isObject(value) ? 'map' : value === null ? 'null' : typeof value;
 }
 
@@ -404,7 +406,7 @@ function nameOf(shape: Shape): string {
 function goType(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}';
   if (isObject(value)) return 'map[string]interface {}';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (isNumber(value)) return isGoInt(value) ? 'int64' : 'float64';
   return value === null ? '%!s(<nil>)' : typeof value === 'boolean' ? 'bool' : typeof value;
 }
 

@@ -7,8 +7,9 @@ import { applyJsonPatch, JSON_PATCH_OPERATIONS_MAX, placeOf } from './patch-json
 import { applyMergePatch } from './patch-merge.ts';
 import { applyStrategicPatch } from './patch-strategic.ts';
 import { invalidValue } from './fielderrors.ts';
-import { infiniteNumber, syntaxError } from './json-syntax.ts';
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { infiniteNumber } from './json-reader.ts';
+import { syntaxError } from './json-syntax.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import type { Type } from './schema.ts';
 import {
   badRequest,
@@ -132,7 +133,7 @@ function jsonPatchOf(
 function goTypeName(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   if (value === null) return 'null';
-  return typeof value === 'boolean' ? 'bool' : typeof value;
+  return typeof value === 'boolean' ? 'bool' : isNumber(value) ? 'number' : typeof value;
 }
 
 /**

@@ -3,6 +3,7 @@
  * What the printers of pods and nodes read, taken from stored bytes: the large parts that no cell
  * shows (volumes, environment, images, managedFields) are stepped over, not parsed.
  */
+import { parseJson } from './json-text.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { MemberCursor, skipSpace, skipValue } from './scan.ts';
 
@@ -118,7 +119,7 @@ function valueIn(bytes: Buffer, start: number, end: number): JsonValue {
     while (at < end - 1 && bytes[at]! < 0x80 && bytes[at] !== BACKSLASH) at++;
     if (at === end - 1) return bytes.latin1Slice(start + 1, end - 1);
   }
-  return JSON.parse(bytes.utf8Slice(start, end)) as JsonValue;
+  return parseJson(bytes.utf8Slice(start, end));
 }
 
 /** As many empty objects as the list has items. */

@@ -7,6 +7,7 @@
  */
 
 import { readText } from '@megaplane/wire/protobuf';
+import { parseJson } from './json-text.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { absentValue, isOmitted, setMember, zeroMember } from './normal-form.ts';
 import { parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
@@ -222,7 +223,15 @@ export class MessageDecoder {
     this.#number(wireType, end, name);
     if (scalar === 'int32') return this.#low | 0;
     if (scalar === 'bool') return this.#low !== 0 || this.#high !== 0;
-    return (this.#high | 0) * TWO_32 + this.#low;
+    return this.#whole();
+  }
+
+  /** The number that was read last, of 64 bits with a sign. */
+  #whole(): number | bigint {
+    const high = this.#high | 0;
+    const value = high * TWO_32 + this.#low;
+    if (Number.isSafeInteger(value)) return value;
+    return (BigInt(high) << 32n) | BigInt(this.#low);
   }
 
   /** Scalars that stand length-delimited. */
@@ -248,14 +257,14 @@ export class MessageDecoder {
     if (scalar !== 'duration' && scalar !== 'intOrString') return this.#schema(scalar, end, depth);
     this.#numbers(end, scalar === 'duration' ? DURATION : INT_OR_STRING);
     if (scalar === 'duration') return formatDuration(numbers[1]!);
-    return numbers[1] === 1 ? texts[3]! : numbers[2]!;
+    return numbers[1] === 1 ? texts[3]! : Number(numbers[2]!);
   }
 
   #time(isMicro: boolean, end: number): JsonValue {
     if (this.#at >= end) return null;
     this.#numbers(end, TIMESTAMP);
-    const seconds = numbers[1]!;
-    return isMicro ? formatMicroTime(seconds, numbers[2]!) : formatTime(seconds);
+    const seconds = Number(numbers[1]!);
+    return isMicro ? formatMicroTime(seconds, Number(numbers[2]!)) : formatTime(seconds);
   }
 
   /** The fields of a small message into `numbers` and `texts`. */
@@ -270,7 +279,7 @@ export class MessageDecoder {
       if (field === undefined) this.#skip(wireType, end, 0);
       else if (!field.isText) {
         this.#number(wireType, end, field.name);
-        numbers[number] = (this.#high | 0) * TWO_32 + this.#low;
+        numbers[number] = this.#whole();
       } else {
         const inner = this.#chunk(wireType, end, field.name);
         texts[number] = readText(this.#bytes, this.#at, inner);
@@ -453,14 +462,14 @@ const QUANTITY = small(true, 'String_');
 const INT_OR_STRING = [...small(false, 'Type', 'IntVal'), ...small(true, 'StrVal')];
 
 /** Fields of the small messages, by number; shared by all decoders, as decoding never yields. */
-const numbers: number[] = [0, 0, 0, 0];
+const numbers: (number | bigint)[] = [0, 0, 0, 0];
 const texts: string[] = ['', '', '', ''];
 
 /** Bytes that hold no JSON (an enveloped object) come as null: no built-in kind keeps such. */
 function parseRaw(bytes: Buffer, start: number, end: number): JsonValue {
   if (start === end) return null;
   try {
-    return JSON.parse(bytes.toString('utf8', start, end)) as JsonValue;
+    return parseJson(bytes.toString('utf8', start, end));
   } catch {
     return null;
   }

@@ -5,11 +5,11 @@
  */
 
 import { BackwardWriter } from './backward-writer.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import { closeEnvelope, openEnvelope } from './protobuf-envelope.ts';
 import { escapedJson } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
-import { parseDuration, parseTime } from './times.ts';
+import { parseGoDuration, parseTime } from './times.ts';
 
 const VARINT = 0;
 const FIXED64 = 1;
@@ -200,7 +200,7 @@ export class MessageEncoder {
       return this.#out.string(number, typeof value === 'string' ? value : '');
     if (scalar === 'bytes') return this.#out.base64(number, typeof value === 'string' ? value : '');
     if (scalar === 'int32' || scalar === 'int64') {
-      this.#out.int(typeof value === 'number' ? value : 0);
+      this.#out.int(isNumber(value) ? value : 0);
       return this.#out.varint(number * 8 + VARINT);
     }
     if (scalar === 'bool') {
@@ -208,7 +208,7 @@ export class MessageEncoder {
       return this.#out.varint(number * 8 + VARINT);
     }
     if (scalar === 'double') {
-      this.#out.double(typeof value === 'number' ? value : 0);
+      this.#out.double(isNumber(value) ? Number(value) : 0);
       return this.#out.varint(number * 8 + FIXED64);
     }
     const end = this.#out.mark();
@@ -225,7 +225,7 @@ export class MessageEncoder {
       return this.#scalar(1, 'int64', time.seconds, depth);
     }
     if (scalar === 'quantity') return this.#out.string(1, text === '' ? '0' : text);
-    if (scalar === 'duration') return this.#scalar(1, 'int64', parseDuration(text) ?? 0, depth);
+    if (scalar === 'duration') return this.#scalar(1, 'int64', parseGoDuration(text) ?? 0n, depth);
     if (scalar === 'intOrString') {
       this.#out.string(3, text);
       this.#scalar(2, 'int32', typeof value === 'number' ? value : 0, depth);

@@ -10,6 +10,7 @@
 import { assert } from '@megaplane/base/assert';
 import { decodeCanonical } from './canonical.ts';
 import { stringAt } from './json.ts';
+import { parseJson } from './json-text.ts';
 import type { JsonObject } from './json-value.ts';
 import { filledVersion } from './kinds.ts';
 import { MessageDecoder } from './protobuf-decode.ts';
@@ -245,6 +246,6 @@ export function encodeAtRest(apiVersion: string, kind: string, bytes: Buffer): B
     closeEnvelope(out, mark, apiVersion, kind);
     return out.take();
   }
-  const object = JSON.parse(bytes.toString('utf8')) as JsonObject;
+  const object = parseJson(bytes.toString('utf8')) as JsonObject;
   return encoder.envelope(type, object, apiVersion, kind);
 }

@@ -1,6 +1,6 @@
 /** Bodies of requests to typed objects: JSON or protobuf in, objects in normal form out. */
 
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { syntaxError } from './json-syntax.ts';
 import { apiVersionOf, filledVersion, findKind, groupVersionOf } from './kinds.ts';
 import { quoted } from './quoting.ts';
@@ -9,6 +9,7 @@ import { findTypeOfKind, versionRead, type Type } from './schema.ts';
 import { countMembers, strictErrors } from './strict-json.ts';
 import { countMembersIn, fitObject } from './typed-json.ts';
 import { parseWritten, type WrittenNumbers } from './written-numbers.ts';
+import { decodedText } from './json-text.ts';
 
 /** What the URL of the request makes one expect. */
 export interface ExpectedKind {
@@ -45,7 +46,7 @@ export function decodeJsonBody(
   isStrict: boolean,
   hasVoids = false,
 ): Body {
-  const text = bytes.toString('utf8', start, end);
+  const text = decodedText(bytes, start, end);
   const parsed = parse(text);
   const value = parsed?.value;
   const members = value === undefined ? 0 : countMembers(bytes, start, end);
@@ -96,7 +97,7 @@ export function decodeProtobufBody(
  * that the kind alone counts, and says what is wrong without saying of what.
  */
 export function decodeJsonOptions(bytes: Buffer, kind: string): Body {
-  const text = bytes.toString('utf8');
+  const text = decodedText(bytes);
   const parsed = parse(text);
   const value = parsed?.value;
   const meta = value === undefined ? syntaxError(text) : metaError(value);
@@ -160,7 +161,9 @@ function metaError(value: JsonValue): string {
       ? 'array'
       : typeof value === 'boolean'
         ? 'bool'
-        : typeof value;
+        : isNumber(value)
+          ? 'number'
+          : typeof value;
     return `json: cannot unmarshal ${found} into Go value of type ${META_TYPE}`;
   }
   for (const name of ['apiVersion', 'kind']) {
@@ -170,7 +173,9 @@ function metaError(value: JsonValue): string {
       ? 'array'
       : typeof member === 'boolean'
         ? 'bool'
-        : typeof member;
+        : isNumber(member)
+          ? 'number'
+          : typeof member;
     return `json: cannot unmarshal ${found} into Go struct field .${name} of type string`;
   }
   return '';

@@ -8,6 +8,7 @@
  * parser. Keys written with escapes are not recognised. On bytes that cannot be JSON the scanners
  * answer -1 or false and never read beyond `end`. /
  */
+import { parseJson } from './json-text.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -259,7 +260,7 @@ export function stringValue(bytes: Buffer, start: number, end: number): string {
   for (let at = start + 1; at < after - 1; at++) {
     const byte = bytes[at]!;
     if (byte === BACKSLASH || byte >= 0x80) {
-      return JSON.parse(bytes.toString('utf8', start, after)) as string;
+      return parseJson(bytes.toString('utf8', start, after)) as string;
     }
   }
   return bytes.toString('latin1', start + 1, after - 1);

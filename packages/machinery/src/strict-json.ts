@@ -5,6 +5,7 @@
  */
 
 import { JSON_DEPTH_MAX } from './json-syntax.ts';
+import { parseJson } from './json-text.ts';
 import type { JsonValue } from './json-value.ts';
 import { quoted } from './quoting.ts';
 import type { Shape, Type } from './schema.ts';
@@ -135,5 +136,5 @@ function strictValue(
 
 function keyText(bytes: Buffer, start: number, end: number): string {
   const text = bytes.toString('utf8', start, end);
-  return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+  return text.includes('\\') ? (parseJson(`"${text}"`) as string) : text;
 }

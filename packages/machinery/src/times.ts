@@ -8,6 +8,7 @@
 import { quoted } from './quoting.ts';
 
 const NANOS_PER_SECOND = 1e9;
+const NANOS_PER_HOUR = 3_600_000_000_000n;
 
 /** `2026-01-02T03:04:05Z`. Years outside 0..9999 are cut to that range. */
 export function formatTime(seconds: number): string {
@@ -133,7 +134,8 @@ export function isMicroTime(text: string): boolean {
 }
 
 /** Go's `Duration.String`: `1h0m0s`, `1.5s`, `100ms`, `0s`. */
-export function formatDuration(nanos: number): string {
+export function formatDuration(nanos: number | bigint): string {
+  if (typeof nanos === 'bigint') return formatLong(nanos);
   if (nanos === 0) return '0s';
   const sign = nanos < 0 ? '-' : '';
   const size = Math.abs(nanos);
@@ -149,6 +151,17 @@ export function formatDuration(nanos: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
 }
 
+/** The hours by themselves: what is left then is exact as a plain number. */
+function formatLong(nanos: bigint): string {
+  const size = nanos < 0n ? -nanos : nanos;
+  const hours = size / NANOS_PER_HOUR;
+  const rest = Number(size % NANOS_PER_HOUR);
+  if (hours === 0n) return formatDuration(Number(nanos));
+  // of an hour and the rest, only what stands behind the hour is of interest
+  const shown = formatDuration(Number(NANOS_PER_HOUR) + rest);
+  return `${nanos < 0n ? '-' : ''}${hours}${shown.slice(1)}`;
+}
+
 function fraction(value: number, unit: number): string {
   const whole = Math.floor(value / unit);
   const rest = value - whole * unit;
@@ -157,29 +170,47 @@ function fraction(value: number, unit: number): string {
   return `${whole}.${String(rest).padStart(Number(digits), '0').replace(/0+$/, '')}`;
 }
 
-const UNITS: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  µs: 1e3,
-  μs: 1e3,
-  ms: 1e6,
-  s: NANOS_PER_SECOND,
-  m: 60 * NANOS_PER_SECOND,
-  h: 3600 * NANOS_PER_SECOND,
+const UNITS: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1000n,
+  µs: 1000n,
+  μs: 1000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: NANOS_PER_HOUR,
 };
+const DURATION_END = 2n ** 63n;
+/** Digits behind the point that Go looks at: further ones do not fit its integer. */
+const FRACTION_DIGITS = 18;
 
 /** Go's `ParseDuration`: nanoseconds; undefined for text that it refuses. */
-export function parseDuration(text: string): number | undefined {
-  const match = /^([+-]?)(.*)$/s.exec(text);
-  const body = match?.[2] ?? '';
-  if (body === '0') return 0;
-  if (!/^((\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(body)) return undefined;
-  let nanos = 0;
-  for (const part of body.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
-    nanos += Math.trunc(Number(part[1]) * (UNITS[part[2] ?? ''] ?? 0));
+export function parseGoDuration(text: string): bigint | undefined {
+  const found = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
+  if (found === null) return /^[+-]?0$/.test(text) ? 0n : undefined;
+  let nanos = 0n;
+  for (const part of (found[2] ?? '').matchAll(/(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g)) {
+    const [, whole = '', fraction = '', unit = ''] = part;
+    const digits = whole.replace(/^0+/, '');
+    if (digits.length > 19) return undefined;
+    const scale = UNITS[unit] ?? 1n;
+    nanos += BigInt(digits) * scale + fractionNanos(fraction.slice(0, FRACTION_DIGITS), scale);
+    if (nanos > DURATION_END) return undefined;
   }
-  if (nanos > Number.MAX_SAFE_INTEGER * 1024) return undefined;
-  return match?.[1] === '-' ? -nanos : nanos;
+  if (found[1] === '-') return -nanos;
+  return nanos === DURATION_END ? undefined : nanos;
+}
+
+/** In doubles, as Go reckons it. */
+function fractionNanos(fraction: string, scale: bigint): bigint {
+  if (fraction === '') return 0n;
+  return BigInt(Math.trunc(Number(fraction) * (Number(scale) / 10 ** fraction.length)));
+}
+
+/** The same as a plain number, which rounds what is longer than a hundred days. */
+export function parseDuration(text: string): number | undefined {
+  const nanos = parseGoDuration(text);
+  return nanos === undefined ? undefined : Number(nanos);
 }
 
 /** What Go's `ParseDuration` says, or ''. */

@@ -19,6 +19,7 @@
  */
 
 import { BackwardWriter } from './backward-writer.ts';
+import { parseJson } from './json-text.ts';
 import type { KnownPart, Part } from './known-part.ts';
 import { skipValue, stringValue } from './scan.ts';
 import { parseTime, type Instant } from './times.ts';
@@ -42,6 +43,7 @@ import {
   type StepPlan,
   type TypePlan,
 } from './transcode-programs.ts';
+import { exactNumber } from './json-reader.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -58,6 +60,8 @@ const MINUS = 0x2d;
 const TAPE_NUMBERS = 1 << 14;
 /** A tape that one huge object has blown up is let go afterwards. */
 const TAPE_KEPT_NUMBERS = 1 << 20;
+/** Digits that a double holds whatever they are. */
+const DIGITS_EXACT = 15;
 /** Strings up to this are copied in script; beyond, the native copy is faster. */
 const SHORT_COPY = 48;
 /** `meta.v1.ObjectMeta.resourceVersion`. */
@@ -534,8 +538,9 @@ export class Transcoder {
     out.varint(1 * 8);
   }
 
-  #integer(start: number, end: number): number {
+  #integer(start: number, end: number): number | bigint {
     const bytes = this.#bytes;
+    if (end - start > DIGITS_EXACT) return exactNumber(bytes.latin1Slice(start, end));
     const isNegative = bytes[start] === MINUS;
     let value = 0;
     for (let at = isNegative ? start + 1 : start; at < end; at++) {
@@ -572,7 +577,7 @@ export class Transcoder {
   }
 
   #escaped(number: number, start: number, end: number): void {
-    const text = JSON.parse(this.#bytes.toString('utf8', start - 1, end + 1)) as string;
+    const text = parseJson(this.#bytes.toString('utf8', start - 1, end + 1)) as string;
     this.out.string(number, text);
   }
 }

@@ -5,13 +5,13 @@
  */
 
 import { base64Fault } from './base64.ts';
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { absentValue, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from './quantity.ts';
 import { quoted } from './quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from './times.ts';
-import { formatDuration, parseDuration } from './times.ts';
+import { formatDuration, parseGoDuration } from './times.ts';
 import { isListOrMap, isVoidOf, markMap, markVoids } from './voids.ts';
 import { isWrittenInteger, type WrittenNumbers } from './written-numbers.ts';
 
@@ -22,8 +22,6 @@ import { isWrittenInteger, type WrittenNumbers } from './written-numbers.ts';
 export type Fitted =
   | { readonly ok: true; readonly object: JsonObject; readonly members: number }
   | { readonly ok: false; readonly message: string };
-
-const INT32_MAX = 2147483647;
 
 /**
  * Fits `value` to `type`. With `isRoot` the members `kind` and `apiVersion` belong to it, and come
@@ -67,7 +65,8 @@ function schemaType(): Type {
 /** What Go calls a JSON value that it cannot use. */
 function wordOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
-  return value === null ? 'null' : typeof value === 'boolean' ? 'bool' : typeof value;
+  if (value === null) return 'null';
+  return typeof value === 'boolean' ? 'bool' : isNumber(value) ? 'number' : typeof value;
 }
 
 class Fitting {
@@ -181,7 +180,7 @@ class Fitting {
       case 'int64':
         return this.#integer(value, goType, scalar === 'int32' ? 32 : 64);
       case 'double':
-        return typeof value === 'number' ? value : this.#wrong(value, goType, 0);
+        return isNumber(value) ? Number(value) : this.#wrong(value, goType, 0);
       case 'bytes':
         return this.#bytes(value, goType);
       case 'quantity':
@@ -230,14 +229,15 @@ class Fitting {
   }
 
   #integer(value: JsonValue, goType: string, bits: 32 | 64): JsonValue {
-    if (typeof value !== 'number') return this.#wrong(value, goType, 0);
+    if (typeof value === 'bigint' && bits === 64) return value;
+    if (!isNumber(value)) return this.#wrong(value, goType, 0);
     const written = this.#written;
     if (written !== undefined) {
       if (isWrittenInteger(written, bits)) return value;
       return this.#wrong(value, goType, 0, `number ${written}`);
     }
-    const max = bits === 32 ? INT32_MAX : 2 ** 63;
-    if (Number.isInteger(value) && value <= max && value >= -max - 1) return value;
+    const end = bits === 32 ? 2 ** 31 : 2 ** 63;
+    if (Number.isInteger(value) && value < end && value >= -end) return value;
     return this.#wrong(value, goType, 0, `number ${value}`);
   }
 
@@ -254,7 +254,9 @@ class Fitting {
   }
 
   #quantity(value: JsonValue): JsonValue {
-    const text = (typeof value === 'string' ? value : JSON.stringify(value)).trim();
+    const text = (
+      typeof value === 'string' ? value : (this.#written ?? JSON.stringify(value))
+    ).trim();
     const canonical = canonicalQuantity(text);
     if (canonical !== undefined) return canonical;
     const failure = parseQuantity(text);
@@ -269,7 +271,7 @@ class Fitting {
 
   #duration(value: JsonValue): JsonValue {
     if (typeof value !== 'string') return this.#wrongFatal(value, 'string');
-    const nanos = parseDuration(value);
+    const nanos = parseGoDuration(value);
     if (nanos !== undefined) return formatDuration(nanos);
     return this.#fatal(`time: invalid duration ${quoted(value)}`);
   }

@@ -3,8 +3,10 @@
  * conversion from untyped maps. It walks the fields as the type declares them and tells the first
  * fault, in other words than the decoder of JSON has (`typed-json.ts`).
  */
-import { isObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import type { Field, Shape, Type } from './schema.ts';
+import { isGoInt, toInt64 } from './custom/go-texts.ts';
+import { wholeNumber } from './json-text.ts';
 
 /** Scalars that decode themselves: what is wrong with them, their own decoders say. */
 const PLAIN: readonly string[] = ['string', 'bool', 'int32', 'int64', 'double', 'bytes'];
@@ -65,9 +67,10 @@ function scalarFault(scalar: string, value: JsonValue, goType: string): string |
     return found === 'string' ? undefined : `cannot restore slice from ${found}`;
   }
   if (scalar === 'string' && found === 'int64') return `cannot convert int64 to ${goType}`;
-  if (scalar === 'double' && typeof value === 'number') return undefined;
-  if (scalar.startsWith('int') && typeof value === 'number') {
-    return found === 'int64' ? undefined : `cannot convert float64 to ${goType}`;
+  if (scalar === 'double' && isNumber(value)) return undefined;
+  if (scalar.startsWith('int') && isNumber(value)) {
+    const isWhole = found === 'int64' || Number.isInteger(value);
+    return isWhole ? undefined : `cannot convert float64 to ${goType}`;
   }
   const fits = scalar === found;
   return fits ? undefined : `unrecognized type: ${kindOfScalar(scalar)}`;
@@ -77,7 +80,7 @@ function scalarFault(scalar: string, value: JsonValue, goType: string): string |
 function eitherFault(value: JsonValue): string | undefined {
   if (typeof value === 'string' || (typeof value === 'number' && (value | 0) === value))
     return undefined;
-  const found = typeof value === 'number' ? `number ${value}` : jsonWordOf(value);
+  const found = isNumber(value) ? `number ${value}` : jsonWordOf(value);
   return `json: cannot unmarshal ${found} into Go value of type int32`;
 }
 
@@ -89,7 +92,7 @@ function textFault(value: JsonValue): string | undefined {
 
 function jsonWordOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return 'number';
+  if (isNumber(value)) return 'number';
   return isObject(value) ? 'object' : 'bool';
 }
 
@@ -100,11 +103,47 @@ function kindOfScalar(scalar: string): string {
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice';
   if (isObject(value)) return 'map';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (typeof value === 'bigint') return 'int64';
+  if (typeof value === 'number') return isGoInt(value) ? 'int64' : 'float64';
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
 
 /** What that conversion says where the decoder of JSON would say `message`. */
 export function unstructuredText(message: string): string {
   return message.startsWith('illegal base64') ? `error decoding from json: ${message}` : message;
+}
+
+/**
+ * The value with its whole numbers as that conversion fits them into the integers of the type: it
+ * keeps the lower bits, and of a double that no integer of 64 bits holds makes the least of them.
+ */
+export function withFittedIntegers(type: Type, object: JsonObject): JsonObject {
+  const fitted: JsonObject = { ...object };
+  for (const { name, shape } of type.fields) {
+    const value = object[name];
+    if (value !== undefined) fitted[name] = fittedValue(shape, value);
+  }
+  return fitted;
+}
+
+function fittedValue(shape: Shape, value: JsonValue): JsonValue {
+  switch (shape.kind) {
+    case 'object':
+      return isObject(value) ? withFittedIntegers(shape.type, value) : value;
+    case 'list':
+      return Array.isArray(value) ? value.map((item) => fittedValue(shape.items, item)) : value;
+    case 'map': {
+      if (!isObject(value)) return value;
+      const members = Object.entries(value);
+      return Object.fromEntries(
+        members.map(([name, one]) => [name, fittedValue(shape.values, one ?? null)]),
+      );
+    }
+    case 'scalar': {
+      const bits = shape.scalar === 'int32' ? 32 : shape.scalar === 'int64' ? 64 : 0;
+      const isWhole = typeof value === 'bigint' || Number.isInteger(value);
+      if (bits === 0 || !isWhole || !isNumber(value)) return value;
+      return wholeNumber(BigInt.asIntN(bits, BigInt(toInt64(value))));
+    }
+  }
 }

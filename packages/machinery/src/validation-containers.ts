@@ -10,7 +10,7 @@ import {
   type FieldError,
 } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import {
   configKeyErrors,
   dnsSubdomainErrors,
@@ -519,7 +519,7 @@ function checkProbe(found: Findings, path: string, kind: string, container: Json
   checkHandler(found, path, probe);
   for (const field of PROBE_COUNTS) nonNegative(found, `${path}.${field}`, probe[field]);
   const grace = probe['terminationGracePeriodSeconds'];
-  if (typeof grace === 'number' && grace <= 0) {
+  if (isNumber(grace) && grace <= 0) {
     const text = 'must be greater than 0';
     found.push(invalidValue(`${path}.terminationGracePeriodSeconds`, grace, text));
   }

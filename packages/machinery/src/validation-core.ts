@@ -12,6 +12,7 @@ import { parseNetwork } from './ip-address.ts';
 import { goDiff } from './go-form.ts';
 import { syntaxError } from './json-syntax.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
+import { parseJson } from './json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import {
   configKeyErrors,
@@ -249,7 +250,7 @@ function checkSecret(found: Findings, secret: JsonObject): void {
 
 function checkJsonValue(found: Findings, path: string, value: JsonValue): void {
   const text = Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('utf8');
-  const failure = syntaxError(text) || mapFault(JSON.parse(text) as JsonValue);
+  const failure = syntaxError(text) || mapFault(parseJson(text));
   if (failure !== '') found.push(invalidValue(path, '<secret contents redacted>', failure));
 }
 

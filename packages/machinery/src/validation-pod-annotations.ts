@@ -5,6 +5,7 @@
 
 import { forbiddenField, invalidValue } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
+import { parseJson } from './json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { syntaxError } from './json-syntax.ts';
 import { quoted } from './quoting.ts';
@@ -96,7 +97,7 @@ export function checkTolerationNote(
     found.push(invalidValue(path, TOLERATIONS, failure));
     return;
   }
-  const value = JSON.parse(text) as JsonValue;
+  const value = parseJson(text);
   const fault = unmarshalFault(value);
   if (fault !== '') found.push(invalidValue(path, TOLERATIONS, fault));
   else if (Array.isArray(value)) check(found, `${path}.${TOLERATIONS}`, value);

@@ -3,7 +3,7 @@
 import { forbiddenField, invalidValue, printed, required } from './fielderrors.ts';
 import { goDiff, goForm, goValueOf } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import { changePodAnnotations, checkSameProfiles, MIRROR } from './validation-pod-annotations.ts';
@@ -112,7 +112,7 @@ function checkDeadline(found: Findings, spec: JsonObject, stored: JsonObject): b
   const path = 'spec.activeDeadlineSeconds';
   const before = stored['activeDeadlineSeconds'];
   const after = spec['activeDeadlineSeconds'];
-  if (typeof after !== 'number') {
+  if (!isNumber(after)) {
     if (before === undefined) return true;
     const text = 'must not update from a positive integer to nil value';
     found.push(invalidValue(path, null, text));
@@ -122,7 +122,7 @@ function checkDeadline(found: Findings, spec: JsonObject, stored: JsonObject): b
     found.push(invalidValue(path, after, rangeText(0, INT32_MAX)));
     return false;
   }
-  if (typeof before !== 'number' || before >= after) return true;
+  if (!isNumber(before) || before >= after) return true;
   found.push(invalidValue(path, after, 'must be less than or equal to previous value'));
   return false;
 }
@@ -174,7 +174,7 @@ function withUpdatable(spec: JsonObject, stored: JsonObject): JsonObject {
     else delete munged[field];
   }
   const grace = stored['terminationGracePeriodSeconds'];
-  if (typeof grace === 'number' && grace < 0 && spec['terminationGracePeriodSeconds'] === 1) {
+  if (isNumber(grace) && grace < 0 && spec['terminationGracePeriodSeconds'] === 1) {
     munged['terminationGracePeriodSeconds'] = grace;
   }
   return munged;

@@ -10,7 +10,7 @@ import {
 } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import {
   dnsSubdomainErrors,
   labelValueErrors,
@@ -88,7 +88,7 @@ export function checkPodSpec(
   const scope: PodScope = {
     volumes,
     claims: new Set(claims.filter((name) => name !== '')),
-    graceSeconds: typeof grace === 'number' ? grace : null,
+    graceSeconds: isNumber(grace) ? Number(grace) : null,
     restartPolicy: stringAt(spec, 'restartPolicy'),
     sharesUsers: spec['hostUsers'] !== false,
   };
@@ -117,7 +117,7 @@ export function checkPodSpec(
   checkSchedulingGroup(found, path, spec);
   checkNames(found, path, spec, ['serviceAccountName', 'nodeName']);
   const deadline = spec['activeDeadlineSeconds'];
-  if (typeof deadline === 'number' && (deadline < 1 || deadline > INT32_MAX)) {
+  if (isNumber(deadline) && (deadline < 1 || deadline > INT32_MAX)) {
     found.push(invalidValue(`${path}.activeDeadlineSeconds`, deadline, rangeText(1, INT32_MAX)));
   }
   for (const field of ['hostname', 'subdomain']) {

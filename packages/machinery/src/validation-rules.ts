@@ -11,7 +11,7 @@ import {
 } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { equals, listAt, objectAt, stringAt } from './json.ts';
-import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from './names.ts';
 import { parseQuantity, Quantity } from './quantity.ts';
 import { isVoid } from './voids.ts';
@@ -57,7 +57,7 @@ export function invalidEach(
 }
 
 export function nonNegative(found: Findings, path: string, value: JsonValue | undefined): void {
-  if (typeof value === 'number' && value < 0) found.push(invalidValue(path, value, NOT_NEGATIVE));
+  if (isNumber(value) && value < 0) found.push(invalidValue(path, value, NOT_NEGATIVE));
 }
 
 /** Absent counts as 0, and 0 is refused. Upstream has two texts for it. */
@@ -67,7 +67,7 @@ export function positive(
   value: JsonValue | undefined,
   text: 'must be greater than zero' | 'must be greater than 0' = 'must be greater than zero',
 ): void {
-  const number = typeof value === 'number' ? value : 0;
+  const number = isNumber(value) ? value : 0;
   if (number <= 0) found.push(invalidValue(path, number, text));
 }
 

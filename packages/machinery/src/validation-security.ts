@@ -3,7 +3,7 @@
 import { duplicate, invalidValue, notSupported, required, tooLong } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import { rangeText } from './names.ts';
 import { checkDescendingPath } from './validation-paths.ts';
 import { checkWindowsOptions } from './validation-systems.ts';
@@ -15,7 +15,7 @@ const PROFILE_BYTES_MAX = 4095;
 
 /** The number of a user or a group. */
 export function checkId(found: Findings, path: string, id: JsonValue | undefined): void {
-  if (typeof id !== 'number' || (id >= 0 && id <= ID_MAX)) return;
+  if (!isNumber(id) || (id >= 0 && id <= ID_MAX)) return;
   found.push(invalidValue(path, id, rangeText(0, ID_MAX)));
 }
 

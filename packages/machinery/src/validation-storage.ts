@@ -10,7 +10,7 @@ import {
 } from './fielderrors.ts';
 import { selectorForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import { dnsSubdomainErrors, qualifiedNameErrors, rangeText } from './names.ts';
 import type { RuleTable } from './validation.ts';
 import {
@@ -201,7 +201,7 @@ function checkDriver(found: Findings, driver: JsonObject): void {
   }
   isSet('seLinuxMount', 'seLinuxMount');
   const period = spec['nodeAllocatableUpdatePeriodSeconds'];
-  if (typeof period === 'number' && period < UPDATE_SECONDS_MIN) {
+  if (isNumber(period) && period < UPDATE_SECONDS_MIN) {
     const text = 'must be greater than or equal to 10 seconds';
     found.push(invalidValue('spec.nodeAllocatableUpdatePeriodSeconds', period, text));
   }
@@ -222,7 +222,7 @@ function checkTokenRequests(found: Findings, requests: readonly JsonValue[]): vo
     }
     seen.add(audience);
     const seconds = request['expirationSeconds'];
-    if (typeof seconds !== 'number') return;
+    if (!isNumber(seconds)) return;
     const path = `${at}.expirationSeconds`;
     if (seconds < TOKEN_SECONDS_MIN) {
       found.push(invalidValue(path, seconds, 'may not specify a duration less than 10 minutes'));

@@ -3,7 +3,7 @@
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
-import { isObject, type JsonObject } from './json-value.ts';
+import { isNumber, isObject, type JsonObject } from './json-value.ts';
 import { escapedJson } from './quoting.ts';
 import type { RuleTable } from './validation.ts';
 import { checkClaimSpec } from './validation-claims.ts';
@@ -189,7 +189,7 @@ function checkDeployment(found: Findings, deployment: JsonObject): void {
   nonNegative(found, 'spec.revisionHistoryLimit', spec['revisionHistoryLimit']);
   const deadline = spec['progressDeadlineSeconds'];
   nonNegative(found, 'spec.progressDeadlineSeconds', deadline);
-  if (typeof deadline !== 'number' || deadline > numberAt(spec, 'minReadySeconds')) return;
+  if (!isNumber(deadline) || deadline > numberAt(spec, 'minReadySeconds')) return;
   const text = 'must be greater than minReadySeconds';
   found.push(invalidValue('spec.progressDeadlineSeconds', deadline, text));
 }

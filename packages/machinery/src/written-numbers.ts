@@ -2,35 +2,29 @@
  * Numbers as they are written. Go's decoder reads an integer field only from digits: `1.0` and
  * `1e3` are refused, which a parsed number no longer shows.
  */
+import { readJson } from './json-reader.ts';
+import { withWholeCharacters } from './json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /** The text of the numbers that are no plain integers, by the object or list that holds them. */
 export type WrittenNumbers = ReadonlyMap<object, ReadonlyMap<string, string>>;
 
 /** A number with a fraction, with an exponent or beyond what a double holds, as one value. */
-const UNUSUAL = /[:,[]\s*-?(?:\d{16,}|\d+(?:\.\d|[eE]))[\d.eE+-]*\s*[,\]}]/;
+const UNUSUAL = /(?:^|[:,[])\s*-?(?:\d{16,}|\d+(?:\.\d|[eE]))[\d.eE+-]*\s*(?:$|[,\]}])/;
 
 const NONE: WrittenNumbers = new Map();
 
-/** Finds the numbers in valid JSON, of which `value` is what `JSON.parse` gives. */
+/** Finds the numbers in valid JSON, of which `value` is what `parseJson` gives. */
 export function parseWritten(text: string): {
   readonly value: JsonValue;
   readonly numbers: WrittenNumbers;
 } {
-  if (!UNUSUAL.test(text)) return { value: JSON.parse(text) as JsonValue, numbers: NONE };
+  const whole = withWholeCharacters(text);
+  const value = JSON.parse(whole) as JsonValue;
+  if (!UNUSUAL.test(whole)) return { value, numbers: NONE };
   const numbers = new Map<object, Map<string, string>>();
-  const value = JSON.parse(text, function (this: object, key, found: unknown, context?: Context) {
-    const source = context?.source;
-    if (typeof found === 'number' && source !== undefined && !/^-?\d{1,15}$/.test(source)) {
-      set(numbers, this, key, source);
-    }
-    return found;
-  }) as JsonValue;
-  return { value, numbers };
-}
-
-interface Context {
-  readonly source?: string;
+  const exact = readJson(whole, (holder, key, source) => set(numbers, holder, key, source));
+  return { value: exact ?? value, numbers };
 }
 
 function set(into: Map<object, Map<string, string>>, holder: object, key: string, text: string) {
@@ -71,6 +65,6 @@ function isContainer(value: JsonValue | undefined): value is Container {
 
 /** True for a number that Go reads into an integer of so many bits. */
 export function isWrittenInteger(text: string, bits: number): boolean {
-  if (!/^-?\d+$/.test(text)) return false;
+  if (!/^-?\d{1,19}$/.test(text)) return false;
   return BigInt.asIntN(bits, BigInt(text)) === BigInt(text);
 }

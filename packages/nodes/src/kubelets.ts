@@ -18,6 +18,7 @@ import { CONTENT } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TimerWheel } from '@megaplane/base/wheel';
 import {
@@ -176,7 +177,7 @@ export class Kubelets {
     const own = this.#options.holder;
     if (own === '') return 0;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
-    const { holder, transitions, untilMs } = holderOf(JSON.parse(text) as JsonObject);
+    const { holder, transitions, untilMs } = holderOf(parseJson(text) as JsonObject);
     const isOther = holder !== '' && holder !== own;
     // as kwok: from nobody to us is a transition, too
     const isNew = holder !== own;

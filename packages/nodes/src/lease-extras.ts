@@ -3,6 +3,7 @@
  * (client-go's lease controller copies the lease that it renews). Few leases carry any of it, but
  * after a change of simulators all may: what one carries is kept as text, those alike share it.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 
@@ -25,7 +26,7 @@ export class LeaseExtras {
     this.#of.delete(id);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
     if (!MARKS.some((mark) => text.includes(mark))) return;
-    const lease = JSON.parse(text.toString('utf8')) as JsonObject;
+    const lease = parseJson(text.toString('utf8')) as JsonObject;
     const metadata = membersOf(objectAt(lease, 'metadata') ?? {}, OF_METADATA);
     const spec = membersOf(objectAt(lease, 'spec') ?? {}, OF_SPEC);
     if (Object.keys({ ...metadata, ...spec }).length === 0) return;
@@ -47,8 +48,8 @@ export class LeaseExtras {
   merged(id: number, body: string): string {
     const kept = this.#of.get(id);
     if (kept === undefined) return body;
-    const extras = JSON.parse(kept) as Extras;
-    const own = JSON.parse(body) as JsonObject;
+    const extras = parseJson(kept) as unknown as Extras;
+    const own = parseJson(body) as JsonObject;
     const both = (mine: JsonObject | undefined, theirs: JsonObject): JsonObject => ({
       ...mine,
       ...theirs,

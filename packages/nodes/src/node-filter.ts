@@ -5,6 +5,7 @@
 import { Uint8Column } from '@megaplane/base/column';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { objectAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import {
@@ -88,6 +89,6 @@ export class NodeFilter {
     }
     const { annotationsStart, annotationsEnd } = scan;
     const text = Buffer.from(bytes.subarray(annotationsStart, annotationsEnd)).toString('utf8');
-    return matchesLabels(this.#selector, JSON.parse(text) as JsonObject);
+    return matchesLabels(this.#selector, parseJson(text) as JsonObject);
   }
 }

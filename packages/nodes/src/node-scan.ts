@@ -1,5 +1,6 @@
 // data plane: reads a Node's bytes in place
 /** What a kubelet wants to know of a Node's bytes, found without parsing them. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import {
   findPath,
   integerAt,
@@ -112,7 +113,7 @@ export function podCidrs(bytes: Uint8Array, start: number, end: number): string[
 export function podIps(bytes: Uint8Array, start: number, end: number): string[] {
   const at = start < 0 ? -1 : findPath(bytes, start, end, POD_IPS);
   const all =
-    at < 0 ? [] : (JSON.parse(jsonAt(bytes, at, end)) as ({ ip?: string } | null)[] | null);
+    at < 0 ? [] : (parseJson(jsonAt(bytes, at, end)) as ({ ip?: string } | null)[] | null);
   const texts = (all ?? []).flatMap((item) => item?.ip ?? []);
   const one = texts.length > 0 || start < 0 ? -1 : findPath(bytes, start, end, POD_IP);
   return one < 0 ? texts : [textAt(bytes, one, end)];
@@ -120,7 +121,7 @@ export function podIps(bytes: Uint8Array, start: number, end: number): string[] 
 
 /** The texts of the list that begins at `at`; other items are left out. */
 function textsAt(bytes: Uint8Array, at: number, end: number): string[] {
-  const items: unknown = JSON.parse(jsonAt(bytes, at, end));
+  const items: unknown = parseJson(jsonAt(bytes, at, end));
   return Array.isArray(items) ? items.filter((item) => typeof item === 'string') : [];
 }
 

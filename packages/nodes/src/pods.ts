@@ -8,6 +8,7 @@
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -100,7 +101,7 @@ export class Pods {
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!isNew && this.#isAtRest(id, bytes, start, end)) return;
-        this.#onPod(id, isNew, JSON.parse(utf8(bytes, start, end)) as JsonObject);
+        this.#onPod(id, isNew, parseJson(utf8(bytes, start, end)) as JsonObject);
       },
       onDelete: (id) => this.#onGone(id),
     };

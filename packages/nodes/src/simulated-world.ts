@@ -6,6 +6,7 @@ import { createInformer } from '@megaplane/client/informer';
 import { readPages, type PagerResult } from '@megaplane/client/pager';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { PodAddresses, type PodNetwork } from './pod-addresses.ts';
@@ -380,7 +381,7 @@ export class SimulatedWorld {
           ...{ client, path, fieldSelector },
           onItem: (bytes, start, end) => {
             const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-            if (!this.#isStopped) take(JSON.parse(text.toString('utf8')) as JsonObject);
+            if (!this.#isStopped) take(parseJson(text.toString('utf8')) as JsonObject);
           },
         });
         return result.ok ? '' : `cannot read ${path}: ${result.status.message}`;

@@ -5,6 +5,7 @@ import { NodeNews } from './node-news.ts';
 import type { KubeObject, NodeObject, OwnerObject } from './objects.ts';
 import type { ObjectWrite } from './reservation.ts';
 import type { SchedulerCore } from './scheduler-core.ts';
+import { parseJson } from '@megaplane/machinery/json-text';
 
 export interface ClusterFeedsOptions {
   readonly client: Client;
@@ -189,7 +190,7 @@ export class ClusterFeeds {
     const { core, nowMs } = this.#options;
     const handler: FeedHandler = {
       onUpsert: (_id, _isNew, bytes, start, end) => {
-        const object = JSON.parse(textAt(bytes, start, end)) as KubeObject;
+        const object = parseJson(textAt(bytes, start, end)) as unknown as KubeObject;
         this.#measured(() => core.objectSeen(kind, trimmed(kind, object), nowMs()));
       },
       onDelete: (id) => {
@@ -206,7 +207,7 @@ export class ClusterFeeds {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!keepsNodes && !news.isNews(id, isNew, bytes, start, end)) return;
         if (keepsNodes) {
-          const node = JSON.parse(textAt(bytes, start, end)) as NodeObject;
+          const node = parseJson(textAt(bytes, start, end)) as unknown as NodeObject;
           core.objects.set('Node', node);
           this.#measured(() => core.nodeSeen(node, nowMs()));
           return;

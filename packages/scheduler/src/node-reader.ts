@@ -1,5 +1,6 @@
 // data plane: nodes from their bytes
 import type { Random } from '@megaplane/base/random';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import { ByteCache } from './byte-cache.ts';
@@ -146,5 +147,5 @@ function isPlainText(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 function decoded(bytes: Buffer, start: number, end: number): NodeObject {
-  return JSON.parse(bytes.toString('utf8', start, end)) as NodeObject;
+  return parseJson(bytes.toString('utf8', start, end)) as unknown as NodeObject;
 }

@@ -1,5 +1,6 @@
 // data plane: pods from their bytes
 import type { Random } from '@megaplane/base/random';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { MemberCursor, skipSpace, stringValue } from '@megaplane/machinery/scan';
 import { ByteCache } from './byte-cache.ts';
 import type { Identities } from './identities.ts';
@@ -149,7 +150,7 @@ export class PodReader {
       this.facts.podClass = known;
       return;
     }
-    const spec = JSON.parse(bytes.toString('utf8', start, end)) as PodObject['spec'];
+    const spec = parseJson(bytes.toString('utf8', start, end)) as PodObject['spec'];
     const made = this.#identities.acquireClass(templateOf({ metadata: { name: '' }, spec }));
     classes.retain(made);
     this.#specs.add(key.bytes, 0, key.length, made);
@@ -178,7 +179,7 @@ export class PodReader {
 
   /** Only pods that leave are asked why; they are few. */
   #readEviction(bytes: Buffer, start: number, end: number): void {
-    const pod = JSON.parse(bytes.toString('utf8', start, end)) as PodObject;
+    const pod = parseJson(bytes.toString('utf8', start, end)) as unknown as PodObject;
     const isEvicted = pod.status?.conditions?.some(
       ({ type, status, reason }) =>
         type === 'DisruptionTarget' && status === 'True' && reason === 'PreemptionByScheduler',
@@ -190,7 +191,7 @@ export class PodReader {
   #usageOf(bytes: Buffer, start: number, end: number): number {
     const { usages } = this.#nodes;
     if (this.#hasResizes) {
-      const pod = JSON.parse(bytes.toString('utf8', start, end)) as PodObject;
+      const pod = parseJson(bytes.toString('utf8', start, end)) as unknown as PodObject;
       return usages.acquire(podRequests(pod), podRequestsNonZero(pod));
     }
     const podClass = this.#identities.classes.get(this.facts.podClass);
@@ -216,7 +217,7 @@ export class PodReader {
     const { labels } = this.#identities;
     let id = this.#labels.find(bytes, start, end);
     if (id < 0) {
-      const value = start === end ? {} : (JSON.parse(bytes.toString('utf8', start, end)) as Labels);
+      const value = start === end ? {} : (parseJson(bytes.toString('utf8', start, end)) as Labels);
       id = this.#identities.acquireLabels(value);
       this.#labels.add(bytes, start, end, id);
     }
@@ -228,7 +229,7 @@ export class PodReader {
     const { owners } = this.#identities;
     let id = this.#owners.find(bytes, start, end);
     if (id < 0) {
-      const value = JSON.parse(bytes.toString('utf8', start, end)) as OwnerReference[];
+      const value = parseJson(bytes.toString('utf8', start, end)) as unknown as OwnerReference[];
       id = this.#identities.acquireOwner(value);
       this.#owners.add(bytes, start, end, id);
     }

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Random } from '@megaplane/base/random';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { activeProfiles, type ProfileOptions } from './active-profiles.ts';
 import type { Attempt } from './attempt.ts';
@@ -246,7 +247,7 @@ export class SchedulerCore {
     this.pods.version.set(id, facts.version);
     this.pods.setUid(id, facts.uid);
     if (facts.claims !== '') {
-      this.#claimStatuses.set(id, JSON.parse(facts.claims) as ClaimStatuses);
+      this.#claimStatuses.set(id, parseJson(facts.claims) as unknown as ClaimStatuses);
     }
     if (facts.node >= 0) this.#assigned(id, facts, nowMs);
     else this.#pending(id, facts, isNew, nowMs);

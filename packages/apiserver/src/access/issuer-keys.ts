@@ -3,6 +3,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { request } from 'node:https';
 import { listAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Unknown } from '../authentication.ts';
 import type { IssuerKeys, JwtIssuer } from './jwt-authenticator.ts';
@@ -95,5 +96,5 @@ async function getJson(url: string, ca: string): Promise<JsonValue> {
     asked.on('error', reject);
     asked.end();
   });
-  return JSON.parse(text) as JsonValue;
+  return parseJson(text);
 }

@@ -1,5 +1,6 @@
 /** JSON Web Tokens (RFC 7519) in compact form with a signature (RFC 7515, 7518). */
 import { constants, verify, type KeyObject } from 'node:crypto';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
 interface Algorithm {
@@ -98,7 +99,7 @@ function isBase64Url(text: string): boolean {
 
 function objectOf(text: string): JsonObject | null {
   try {
-    const value = JSON.parse(text) as JsonValue;
+    const value = parseJson(text);
     return isObject(value) ? value : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

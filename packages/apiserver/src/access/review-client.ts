@@ -9,6 +9,7 @@ import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../admission/webhook-call.ts';
 import { httpFailure } from '../client-failure.ts';
 import { decodeReview, membersFault, unfit, type Check } from '../review-decoding.ts';
+import { decodedText } from '@megaplane/machinery/json-text';
 
 /** Times that a webhook is asked that fails, and the pauses between them. */
 const ATTEMPTS_MAX = 5;
@@ -112,7 +113,7 @@ function replyOf(response: WebhookResponse, review: Review): ReviewReply {
   if (body.length === 0) {
     return failed(`0-length response with status code: ${code} and content type: ${contentType}`);
   }
-  const decoded = decodeReview(body.toString('utf8'), review);
+  const decoded = decodeReview(decodedText(body), review);
   if (!decoded.ok) return failed(decoded.why);
   const { kind, version, checks } = review;
   const status = decoded.review['status'] ?? {};

@@ -3,6 +3,7 @@
  * answer kept for a while. Off unless enabled.
  */
 import { objectAt, listAt, stringAt } from '@megaplane/machinery/json';
+import { decodedText, parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
 import { AnswerCache } from '../access/answer-cache.ts';
@@ -114,7 +115,7 @@ function statusOf(response: WebhookResponse, target: WebhookTarget): JsonObject 
   const { status, body, contentType } = response;
   if (status < 200 || status > 299) return httpFailure(status, body, contentType);
   try {
-    const value = JSON.parse(body.toString('utf8')) as JsonValue;
+    const value = parseJson(decodedText(body));
     if (stringAt(value, 'kind') === 'ImageReview') return objectAt(value, 'status') ?? {};
     return `no kind "${stringAt(value, 'kind')}" is registered`;
   } catch (error) {

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
 import { KIND_STRUCT, withFitMetadata, wordOf } from '../custom/custom-objects.ts';
 import { unfit } from '../review-decoding.ts';
-import { refittedApplied } from '../schema-gate.ts';
+import { refitted, refittedApplied } from '../schema-gate.ts';
 import type { Served } from '../served.ts';
 
 type Decoded = { readonly object: JsonObject } | { readonly status: Status };
@@ -41,7 +41,8 @@ export function patchedObject(target: Served, patched: JsonValue, shown: JsonObj
   }
   // of custom resources nothing is dropped until they are stored
   const formed = { custom, resource: { apiVersion, kind: stringAt(named, 'kind') } };
-  const fitted = refittedApplied(formed, named);
+  const isTyped = custom === null;
+  const fitted = isTyped ? refitted(formed, named, false) : refittedApplied(formed, named);
   if (fitted !== null && !fitted.ok) return wrong(fitted.message);
   if (!isSame) return { status: unclassified(conversion(named, fallback)) };
   return { object: fitted === null ? named : fitted.object };

@@ -6,6 +6,7 @@ import { checkTolerations } from '@megaplane/machinery/validation-pods';
 import { aggregate, fieldErrorText } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { covers, mergedTolerations } from './merged-tolerations.ts';
 import { qosClassOf } from '@megaplane/machinery/quota/pod-resources';
@@ -38,7 +39,7 @@ function listed({ world, call }: Admitted, annotation: string): Read {
   if (text === '') return { tolerations: [] };
   let value: JsonValue;
   try {
-    value = JSON.parse(text) as JsonValue;
+    value = parseJson(text);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return { refusal: unclassified(syntaxError(text)) };

@@ -14,6 +14,7 @@ import {
   unfit,
   type Check,
 } from '../review-decoding.ts';
+import { decodedText } from '@megaplane/machinery/json-text';
 
 const GROUP = 'admission.k8s.io';
 const KIND = 'AdmissionReview';
@@ -30,7 +31,7 @@ export type Answer =
 
 /** Reads the body of an answer to a review of `version`. */
 export function readAnswer(body: Buffer, version: string): Answer {
-  const decoded = decodeReview(body.toString('utf8'), { group: GROUP, kind: KIND, version });
+  const decoded = decodeReview(decodedText(body), { group: GROUP, kind: KIND, version });
   if (!decoded.ok) return decoded;
   const { told, review } = decoded;
   const response = review['response'] ?? null;

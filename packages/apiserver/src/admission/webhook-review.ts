@@ -8,6 +8,7 @@ import type { Served } from '../served.ts';
 import { requestOf, shownAs, shownObjectOf, type Phase } from './admission-request.ts';
 import { readAnswer } from './webhook-answer.ts';
 import type { Webhook } from './webhook-configurations.ts';
+import { decodedText } from '@megaplane/machinery/json-text';
 
 const GROUP = 'admission.k8s.io';
 export const JSON_PATCH = 'JSONPatch';
@@ -83,7 +84,7 @@ export function readReview(
     value: {
       allowed: response['allowed'] === true,
       status: objectAt(response, 'status') ?? {},
-      patch: isMutating && patch !== '' ? Buffer.from(patch, 'base64').toString('utf8') : '',
+      patch: isMutating && patch !== '' ? decodedText(Buffer.from(patch, 'base64')) : '',
       // the older version knows of one type only, and does not look
       patchType: version === 'v1' ? stringAt(response, 'patchType') : JSON_PATCH,
       warnings: listAt(response, 'warnings').filter((one) => typeof one === 'string'),

@@ -3,6 +3,7 @@
  * tells whose certificates speak for users, and by which header fields.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { ensure } from '../startup/missing-objects.ts';
@@ -68,7 +69,7 @@ function joined(before: string, own: string): string {
 
 function namesIn(text: string): string[] {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

@@ -5,6 +5,7 @@
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { isGroupServed } from '../served.ts';
 import type { Fetched } from '../proxy/target.ts';
@@ -60,7 +61,7 @@ export class RemotePublications {
 
   get version2(): Version2Part | null {
     if (this.#version2 === null) return null;
-    return JSON.parse(gunzipSync(this.#version2).toString('utf8')) as Version2Part;
+    return parseJson(gunzipSync(this.#version2).toString('utf8')) as unknown as Version2Part;
   }
 }
 
@@ -69,7 +70,7 @@ export function jsonIn(answer: Fetched): JsonObject | null {
   if ('why' in answer || answer.body === null) return null;
   if (answer.status < 200 || answer.status > 299) return null;
   try {
-    const value = JSON.parse(answer.body.toString('utf8')) as JsonValue;
+    const value = parseJson(answer.body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;

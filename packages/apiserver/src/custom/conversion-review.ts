@@ -17,6 +17,7 @@ import {
   type Check,
 } from '../review-decoding.ts';
 import type { ConversionFault } from './conversion-metrics.ts';
+import { decodedText } from '@megaplane/machinery/json-text';
 
 const GROUP = 'apiextensions.k8s.io';
 const KIND = 'ConversionReview';
@@ -90,7 +91,7 @@ function convertedIn(
   body: Buffer,
   { uid, reviewVersion: version }: ReviewScope,
 ): readonly JsonValue[] | string {
-  const review = decodeReview(body.toString('utf8'), { group: GROUP, kind: KIND, version });
+  const review = decodeReview(decodedText(body), { group: GROUP, kind: KIND, version });
   if (!review.ok) return review.why;
   const response = review.review['response'] ?? null;
   const fault = response === null ? '' : responseFault(response, version);

@@ -11,6 +11,7 @@
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { readForeign } from '@megaplane/machinery/foreign';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { openStore, type OpenStore } from '@megaplane/store/open';
 import { Replica } from '@megaplane/store/replica';
@@ -214,7 +215,7 @@ export class ConvertedStorage implements Storage {
 
   rehearse(value: Buffer, done: WriteDone): void {
     const { convert, apiVersion, storedVersion } = this.#parts;
-    const object = JSON.parse(value.toString('utf8')) as JsonObject;
+    const object = parseJson(value.toString('utf8')) as JsonObject;
     convert([{ object, revision: 0 }], storedVersion, (there) => {
       if (!there.ok) {
         done({ kind: 'failed', message: there.why });
@@ -255,7 +256,7 @@ export class ConvertedStorage implements Storage {
       return;
     }
     const own = Buffer.from(key);
-    const object = JSON.parse(value.toString('utf8')) as JsonObject;
+    const object = parseJson(value.toString('utf8')) as JsonObject;
     convert([{ object, revision: 0 }], storedVersion, (outcome) => {
       const [converted] = outcome.ok ? outcome.values : [];
       if (!outcome.ok) done({ kind: 'failed', message: outcome.why });

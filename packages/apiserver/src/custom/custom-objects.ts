@@ -4,7 +4,13 @@
  */
 import { invalidValue, type FieldError } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { decodedText, parseJson } from '@megaplane/machinery/json-text';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@megaplane/machinery/json-value';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { groupVersionOf } from '@megaplane/machinery/kinds';
 import { refit, type Body } from '@megaplane/machinery/request-body';
@@ -23,6 +29,7 @@ import type { Normal } from '../body.ts';
 import { toStored } from '../conversion.ts';
 import type { Served } from '../served.ts';
 import type { CustomVersion } from './custom-kind.ts';
+import { infiniteNumber } from '@megaplane/machinery/json-reader';
 
 /** Bytes of a body that error texts show. */
 const SUMMARY_BYTES = 30;
@@ -45,7 +52,7 @@ export function readCustomJson(
   expected: Expected,
   isTracked: boolean,
 ): Result<Normal> {
-  const text = bytes.toString('utf8');
+  const text = decodedText(bytes);
   const value = parse(text);
   const members = value === undefined ? 0 : countMembers(bytes, 0, bytes.length);
   if (value === undefined || members < 0) {
@@ -55,6 +62,11 @@ export function readCustomJson(
   if (!isObject(value) && value !== null) {
     const why = `json: cannot unmarshal ${wordOf(value)} into Go value of type ${KIND_STRUCT}`;
     return unrecognized(text, expected, `couldn't get version/kind; json parse error: ${why}`);
+  }
+  const infinite = infiniteNumber(text);
+  if (infinite !== undefined) {
+    const why = `json: cannot unmarshal number ${infinite} into Go value of type float64`;
+    return unrecognized(text, expected, why);
   }
   const object = isObject(value) ? value : {};
   for (const field of ['kind', 'apiVersion']) {
@@ -76,7 +88,8 @@ export function readCustomJson(
 /** What Go calls a JSON value that it cannot use. */
 export function wordOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
-  return value === null ? 'null' : typeof value === 'boolean' ? 'bool' : typeof value;
+  if (value === null) return 'null';
+  return typeof value === 'boolean' ? 'bool' : isNumber(value) ? 'number' : typeof value;
 }
 
 function finish(
@@ -124,7 +137,7 @@ function mismatchOf(said: string, { apiVersion }: Expected): string {
 
 function parse(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

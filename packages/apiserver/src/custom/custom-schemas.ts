@@ -7,6 +7,7 @@ import {
   definitionVersions,
   type DefinitionVersion,
 } from '@megaplane/machinery/custom/definition-version';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 import { withoutPruning } from '@megaplane/machinery/custom/definition-beta';
@@ -61,7 +62,7 @@ export class CustomSchemas {
     const index = versions.findIndex((one) => one.name === facts.name);
     const span = schemaSpans(row.bytes, row.start, row.end)[index];
     if (span === undefined) return {};
-    const value: unknown = JSON.parse(row.bytes.toString('utf8', span.start, span.end));
+    const value: unknown = parseJson(row.bytes.toString('utf8', span.start, span.end));
     const schema = objectAt(value as JsonObject, 'openAPIV3Schema') ?? {};
     return keepsUnknown ? withoutPruning(schema) : schema;
   }

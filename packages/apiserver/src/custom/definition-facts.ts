@@ -8,6 +8,7 @@ import {
   type DefinitionVersion,
 } from '@megaplane/machinery/custom/definition-version';
 import type { ScalePaths } from '@megaplane/machinery/custom/compiled-schema';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { conditionOf, namesAt, type CustomNames } from './definition-names.ts';
@@ -84,7 +85,7 @@ export function readWithoutSchemas(
     text += `${bytes.toString('utf8', at, span.start)}null`;
     at = span.end;
   }
-  return JSON.parse(text + bytes.toString('utf8', at, end)) as JsonObject;
+  return parseJson(text + bytes.toString('utf8', at, end)) as JsonObject;
 }
 
 /** Reads stored bytes; they were validated when they were written. */

@@ -3,6 +3,7 @@ import { trackApply } from '@megaplane/machinery/apply/field-manager';
 import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { JSON_DEPTH_MAX } from '@megaplane/machinery/json-syntax';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {
   badRequest,
@@ -17,6 +18,7 @@ import { countMembersIn } from '@megaplane/machinery/typed-json';
 import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
 import { checkSize } from '../body.ts';
 import type { Call } from '../call.ts';
+import { wordOf } from '../custom/custom-objects.ts';
 import { checkName, checkNamespace } from '../object-meta.ts';
 import { refittedApplied, typeOf } from '../schema-gate.ts';
 import type { Change } from '../updating.ts';
@@ -55,7 +57,7 @@ export function readApply(
  * are there twice. Undefined for these.
  */
 export function readPlainJson(body: Buffer): JsonValue | undefined {
-  const json = jsonOf(body.toString('utf8'));
+  const json = jsonOf(body);
   return json !== undefined && hasEachMember(body, json) ? json : undefined;
 }
 
@@ -67,10 +69,10 @@ function hasEachMember(body: Buffer, json: JsonValue): boolean {
 
 /** What is applied, in JSON or YAML. */
 export function readConfig(call: Call): Result<JsonObject> {
-  const json = jsonOf(call.body.toString('utf8'));
+  const json = jsonOf(call.body);
   if (json !== undefined) return configOf(json);
-  const read = (call.yaml ??= readYaml(call.body.toString('utf8')));
-  if (!('error' in read)) return configOf(JSON.parse(textOf(read.json)) as JsonValue);
+  const read = (call.yaml ??= readYaml(call.body));
+  if (!('error' in read)) return configOf(parseJson(textOf(read.json)));
   const why = `error converting YAML to JSON: ${read.error}`;
   return failed(badRequest(`error decoding YAML: ${why}`));
 }
@@ -86,7 +88,7 @@ function configOf(value: JsonValue): Result<JsonObject> {
   }
   if (value === null) return success({});
   if (isObject(value)) return success(value);
-  const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  const found = wordOf(value);
   const why = `json: cannot unmarshal ${found} into Go value of type map[string]interface {}`;
   const where = 'error unmarshaling JSON: while decoding JSON';
   return failed(badRequest(`error decoding YAML: ${where}: ${why}`));
@@ -109,10 +111,19 @@ function isTooDeep(value: JsonValue): boolean {
   return false;
 }
 
-function jsonOf(text: string): JsonValue | undefined {
-  if (!text.trimStart().startsWith('{')) return undefined;
+/**
+ * What YAML reads otherwise than JSON: halves of characters, which it refuses, and so controls and
+ * bytes that are no UTF-8; breaks of lines within texts; numbers that no double holds.
+ */
+const OTHERWISE =
+  /\\u[dD][89a-fA-F]|[\u007f-\u009f\u2028\u2029\ufffd-\uffff]|\d[eE]\+?\d{3}|\d{309}/;
+
+/** Bodies are YAML, always; undefined for those that have to be read as such. */
+function jsonOf(body: Buffer): JsonValue | undefined {
+  const text = body.toString('utf8');
+  if (!text.trimStart().startsWith('{') || OTHERWISE.test(text)) return undefined;
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -122,7 +133,7 @@ function jsonOf(text: string): JsonValue | undefined {
 /** Keys that a document has twice: refused where asked for, else told. */
 function checkDoubles({ call }: WriteContext, { fieldValidation }: WriteOptions): Result<true> {
   if (fieldValidation === 'Ignore') return success(true);
-  const read = (call.yaml ??= readYaml(call.body.toString('utf8')));
+  const read = (call.yaml ??= readYaml(call.body));
   const doubles = 'doubles' in read ? read.doubles : [];
   if (doubles.length === 0) return success(true);
   if (fieldValidation === 'Strict') {

@@ -5,7 +5,7 @@
  */
 import { decodeFields } from '@megaplane/machinery/apply/field-set-codec';
 import { templateOf, type Template } from '@megaplane/machinery/apply/field-templates';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { managerOfAgent } from '../write-options.ts';
 import { isPacked } from './shown-fields.ts';
 
@@ -113,7 +113,7 @@ function ownedMask({ manager, pieces }: Template): number {
   const { operation, apiVersion, subresource } = manager;
   if (operation !== 'Update' || apiVersion !== API_VERSION || subresource !== '') return -1;
   // what fills the holes does not matter here
-  const fields = decodeFields(JSON.parse(pieces.join('x')) as JsonObject);
+  const fields = decodeFields(parseJson(pieces.join('x')));
   let mask = 0;
   for (let index = 0; index < SPEC_FIELDS.length; index++) {
     if (fields?.has(['f:spec', `f:${SPEC_FIELDS[index]!}`]) === true) mask |= 2 << index;

@@ -7,7 +7,7 @@ import {
   templateOf,
   templateRecord,
 } from '@megaplane/machinery/apply/field-templates';
-import type { JsonValue } from '@megaplane/machinery/json-value';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isPacked, packedEnd } from './shown-fields.ts';
 
 /** Keys of templates: outside of every resource. */
@@ -34,7 +34,7 @@ export class TemplateKeeper {
 
   /** Takes in a record that was found under a key of the range. */
   restore(id: string, value: string): void {
-    if (restoreTemplate(id, JSON.parse(value) as JsonValue)) this.#kept.add(id);
+    if (restoreTemplate(id, parseJson(value))) this.#kept.add(id);
   }
 
   /** Keeps the templates that the object in `value` refers to, as far as they are new. */

@@ -5,6 +5,7 @@
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { objectAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isPacked, shownBytes } from './shown-fields.ts';
 import { setManaged } from './tracking.ts';
@@ -25,7 +26,7 @@ export function wholeValue(value: Buffer): Buffer {
 /** The other way round: the stored form of a canonical value that `wholeValue` gave. */
 export function packedValue(value: Buffer): Buffer {
   if (!value.includes('"managedFields":[')) return value;
-  const object = JSON.parse(value.toString('utf8')) as JsonObject;
+  const object = parseJson(value.toString('utf8')) as JsonObject;
   packOwners(object);
   return encodeCanonical(object);
 }

@@ -7,6 +7,7 @@
  */
 import { parse } from 'yaml';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { decodeProtobuf, isProtobuf } from '@megaplane/machinery/protobuf';
 import { encodedForm } from '@megaplane/machinery/voids';
@@ -81,7 +82,7 @@ export class AuditRecord {
     if (!this.#keepsSent) return;
     const text = bytes.toString('utf8');
     try {
-      this.sent = JSON.parse(text) as JsonValue;
+      this.sent = parseJson(text);
     } catch {
       this.sent = fromYaml(text);
     }
@@ -124,7 +125,7 @@ function objectIn(bytes: Buffer): JsonObject | undefined {
   const text = bytes.toString('utf8');
   let value: JsonValue | undefined;
   try {
-    value = JSON.parse(text) as JsonValue;
+    value = parseJson(text);
   } catch {
     value = fromYaml(text);
   }

@@ -6,6 +6,7 @@
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { decodeRow } from '../encoder.ts';
@@ -48,7 +49,7 @@ export function bootstrapPolicy(): JsonObject[] {
   return BOOTSTRAP_POLICY.trim()
     .split('\n')
     .map((line) => {
-      const read = JSON.parse(line) as RoleLine | BindingLine;
+      const read = parseJson(line) as unknown as RoleLine | BindingLine;
       return isBinding(read) ? bindingOf(read) : roleOf(withGroups(read));
     });
 }

@@ -1,4 +1,5 @@
 /** Pods on nodes that name claims: whose volumes a node should have. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -68,7 +69,7 @@ function isPlacedWithClaims(bytes: Buffer, scan: ObjectScan): boolean {
 /** Undefined for a pod that has ended, or whose containers have while it is being deleted. */
 function placedPod(bytes: Buffer, scan: ObjectScan): PlacedPod | undefined {
   const read = (start: number, end: number): JsonObject =>
-    start < 0 ? {} : (JSON.parse(bytes.toString('utf8', start, end)) as JsonObject);
+    start < 0 ? {} : (parseJson(bytes.toString('utf8', start, end)) as JsonObject);
   const metadata = read(scan.metadataStart, scan.metadataEnd);
   const spec = read(scan.specStart, scan.specEnd);
   const status = read(scan.statusStart, scan.statusEnd);

@@ -2,6 +2,7 @@
 import { failureText } from '@megaplane/client/answer';
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { findKind } from '@megaplane/machinery/kinds';
@@ -115,7 +116,7 @@ export class MetricsSource {
       labelSelector,
       onItem: (bytes, start, end) => {
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-        pods.push(JSON.parse(text.toString('utf8')) as JsonObject);
+        pods.push(parseJson(text.toString('utf8')) as JsonObject);
       },
     });
     if (result.ok) return { ok: true, value: pods };

@@ -4,6 +4,7 @@
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { formatTime, parseTime } from '@megaplane/machinery/times';
@@ -111,7 +112,7 @@ export class ServiceCidrsPart {
       onItem: (bytes, start, end) => {
         if (isNeeded) return;
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
-        const address = stringAt(JSON.parse(text) as JsonObject, 'metadata', 'name');
+        const address = stringAt(parseJson(text), 'metadata', 'name');
         const isOurs = holdsAddress(networks, address);
         isNeeded = isOurs && !others.some((of) => holdsAddress(of, address));
       },

@@ -14,6 +14,7 @@ import { Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
 import type { Informer } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -174,14 +175,14 @@ export class DaemonRows {
 
   /** Any node of a class, without its name. */
   nodeOfClass(id: number): DaemonNode {
-    const [labels, taints] = JSON.parse(this.#classes.keyText(id)) as [JsonObject, JsonValue[]];
+    const [labels, taints] = parseJson(this.#classes.keyText(id)) as [JsonObject, JsonValue[]];
     return { name: '', labels, taints: taints.map(taintOf) };
   }
 }
 
 /** The node that a daemon's pod asks for by its affinity; '' where it asks for none. */
 function targetOf(affinity: string): string {
-  const terms = listAt(JSON.parse(affinity) as JsonObject, 'nodeSelectorTerms');
+  const terms = listAt(parseJson(affinity), 'nodeSelectorTerms');
   for (const term of terms) {
     for (const field of listAt(term, 'matchFields')) {
       const values = listAt(field, 'values');

@@ -1,6 +1,7 @@
 /** Gives every node its blocks of pod addresses, of one or both families. */
 import { CONTENT } from '@megaplane/client/client';
 import type { Informer } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { PartOptions } from '../part-options.ts';
@@ -130,7 +131,7 @@ export class NodeCidrsPart {
   }
 
   #adopt(name: string, object: Buffer): void {
-    const node = JSON.parse(object.toString('utf8')) as JsonObject;
+    const node = parseJson(object.toString('utf8')) as JsonObject;
     const texts = listAt(node, 'spec', 'podCIDRs').filter((one) => typeof one === 'string');
     const all = texts.length > 0 ? texts : [stringAt(node, 'spec', 'podCIDR')];
     const blocks = all.map((one) => parseBlock(one)).filter((one) => one !== undefined);

@@ -3,6 +3,7 @@
  * fewest modes wins), then the smallest that is big enough; class, labels and mode must be equal.
  * A volume that names the claim is taken whatever its class.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseQuantity, type Quantity } from '@megaplane/machinery/quantity';
@@ -194,7 +195,7 @@ export class VolumeIndex {
     const found: [number, Candidate[]][] = [];
     const wanted = modesOf(claim);
     for (const [text, group] of this.#free.get(classOf(claim)) ?? []) {
-      const modes = JSON.parse(text) as string[];
+      const modes = parseJson(text) as string[];
       if (group.length > 0 && wanted.every((mode) => modes.includes(mode))) {
         found.push([modes.length, group]);
       }

@@ -1,4 +1,5 @@
 /** Pods that wait for a node and name claims: whom a claim of a waiting class waits for. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -51,7 +52,7 @@ function claimsOf(bytes: Buffer, scan: ObjectScan): string[] {
   if (!VOLUME_WORDS.some((word) => spec.includes(word))) return [];
   const phase = bytes.toString('utf8', Math.max(0, scan.phaseStart), Math.max(0, scan.phaseEnd));
   if (/^"?(Succeeded|Failed)"?$/.test(phase)) return [];
-  const object = JSON.parse(spec.toString('utf8')) as JsonObject;
+  const object = parseJson(spec.toString('utf8')) as JsonObject;
   const name = bytes.toString('utf8', scan.nameStart, scan.nameEnd).replaceAll('"', '');
   return namesOfClaims(object, name);
 }

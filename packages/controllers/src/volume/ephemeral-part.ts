@@ -3,6 +3,7 @@
  * the pod and the volume, and owned by the pod, with which it goes.
  */
 import type { Client } from '@megaplane/client/client';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -77,7 +78,7 @@ export class EphemeralPart {
 
   /** Pods that run have their claims already, but for those that were made for a node by name. */
   #isShort(pod: string, spec: Buffer): boolean {
-    const volumes = templatesOf(pod, JSON.parse(spec.toString('utf8')) as JsonObject);
+    const volumes = templatesOf(pod, parseJson(spec.toString('utf8')) as JsonObject);
     return volumes.some(({ key }) => this.#claims.get(key) === undefined);
   }
 

@@ -4,6 +4,7 @@
  * name, by which its resizer knows them (upstream's persistentvolume-expander).
  */
 import { CONTENT, type Client } from '@megaplane/client/client';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseQuantity } from '@megaplane/machinery/quantity';
@@ -41,7 +42,7 @@ export class ExpanderPart {
         if (after !== undefined && isNews(after, before)) this.#workers.add(key);
       },
       () => {},
-      (bytes) => isShort(JSON.parse(bytes.toString('utf8')) as JsonObject),
+      (bytes) => isShort(parseJson(bytes.toString('utf8')) as JsonObject),
     );
   }
 

@@ -12,6 +12,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { parseJson } from '../json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { decodeFields } from './field-set-codec.ts';
 import { FieldSet } from './field-set.ts';
@@ -227,7 +228,7 @@ function setOf(text: string, read: Read): FieldSet {
   const key = read.template.id + filled;
   const known = sets.get(key);
   if (known !== undefined) return known;
-  const set = decodeFields(JSON.parse(fieldsText(read)) as JsonObject) ?? new FieldSet();
+  const set = decodeFields(parseJson(fieldsText(read))) ?? new FieldSet();
   if (sets.size >= SETS_MAX) sets.clear();
   sets.set(key, set);
   packed.set(set, { key: managerKey(read.template.manager), reference: key });
@@ -272,7 +273,7 @@ export function shownManaged(value: JsonValue | undefined): JsonValue[] {
     entry['apiVersion'] = apiVersion;
     if (read.seconds !== null) entry['time'] = timeText(read.seconds);
     entry['fieldsType'] = 'FieldsV1';
-    entry['fieldsV1'] = JSON.parse(fieldsText(read)) as JsonObject;
+    entry['fieldsV1'] = parseJson(fieldsText(read)) as JsonObject;
     if (subresource !== '') entry['subresource'] = subresource;
     shown.push(entry);
   }

@@ -3,6 +3,7 @@
  * the items of sets. What fills the holes stands beside the text, in its order.
  */
 
+import { parseJson } from '../json-text.ts';
 import { goJson } from './path-element.ts';
 import { stepText } from './field-set-codec.ts';
 import type { FieldSet } from './field-set.ts';
@@ -43,7 +44,7 @@ export function holedStep(step: string, fills: string[]): string {
   const known = texts.get(step);
   if (known !== undefined) return known;
   if (step.startsWith('v:"')) {
-    fills.push(JSON.parse(step.slice(2)) as string);
+    fills.push(parseJson(step.slice(2)) as string);
     return `"v:\\"${HOLE}\\""`;
   }
   const key = step.startsWith('k:') ? HOLED_KEY.exec(step) : null;
@@ -53,7 +54,7 @@ export function holedStep(step: string, fills: string[]): string {
     texts.set(step, text);
     return text;
   }
-  fills.push(JSON.parse(key[2]) as string);
+  fills.push(parseJson(key[2]) as string);
   return `"k:{\\"${key[1] ?? ''}\\":\\"${HOLE}\\"}"`;
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { objectAt, stringAt } from '../json.ts';
+import { parseJson } from '../json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { compareFields } from './compare.ts';
 import type { FieldSet } from './field-set.ts';
@@ -36,7 +37,7 @@ export function lastAppliedFields(versions: Versions, live: JsonObject): FieldSe
 
 function parsed(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -3,6 +3,7 @@
  * Order, identity and limits are those of upstream's field manager.
  */
 
+import { parseJson } from '../json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { decodeFields, encodeFields } from './field-set-codec.ts';
 import type { FieldSet } from './field-set.ts';
@@ -54,7 +55,7 @@ const MANAGERS_KEPT_MAX = 65_536;
 export function managerOf(id: string): Manager {
   const known = managers.get(id);
   if (known !== undefined) return known;
-  const fields = JSON.parse(id) as JsonObject;
+  const fields = parseJson(id) as JsonObject;
   const text = (name: string): string => {
     const value = fields[name];
     return typeof value === 'string' ? value : '';
@@ -153,7 +154,7 @@ export function entryJson({ manager, seconds, set }: Entry): JsonObject {
   entry['apiVersion'] = manager.apiVersion;
   if (seconds !== null) entry['time'] = timeText(seconds);
   entry['fieldsType'] = 'FieldsV1';
-  entry['fieldsV1'] = JSON.parse(encodeFields(set)) as JsonObject;
+  entry['fieldsV1'] = parseJson(encodeFields(set)) as JsonObject;
   if (manager.subresource !== '') entry['subresource'] = manager.subresource;
   return entry;
 }

@@ -4,7 +4,8 @@
  * its place. Equal steps are equal strings, so sets of fields are maps by string.
  */
 
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { parseJson } from '../json-text.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { quoted } from '../quoting.ts';
 import type { ListForm } from './field-schema.ts';
 
@@ -20,7 +21,7 @@ const PARSED_MAX = 65_536;
 /** JSON as Go writes it: keys sorted, and what HTML would trip over escaped. */
 export function goJson(value: JsonValue): string {
   if (typeof value === 'string') return goString(value);
-  if (typeof value === 'number') return numberText(value);
+  if (isNumber(value)) return numberText(value);
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;
   const fields = Object.keys(value).sort(compareText);
@@ -28,7 +29,7 @@ export function goJson(value: JsonValue): string {
 }
 
 /** Exponents have two digits at least. */
-function numberText(value: number): string {
+function numberText(value: number | bigint): string {
   const text = JSON.stringify(value);
   return text.includes('e') ? text.replace(/(e[+-])(\d)$/, '$10$2') : text;
 }
@@ -59,7 +60,7 @@ const parsed = new Map<string, JsonValue>();
 function valueOf(step: string): JsonValue {
   const known = parsed.get(step);
   if (known !== undefined) return known;
-  const value = JSON.parse(step.slice(2)) as JsonValue;
+  const value = parseJson(step.slice(2));
   if (parsed.size >= PARSED_MAX) parsed.clear();
   parsed.set(step, value);
   return value;
@@ -108,14 +109,14 @@ function compareValues(left: JsonValue, right: JsonValue): number {
   const rank = valueRank(left);
   const other = valueRank(right);
   if (rank !== other) return rank - other;
-  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (isNumber(left) && isNumber(right)) return left < right ? -1 : left > right ? 1 : 0;
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right);
   if (typeof left === 'boolean') return Number(left) - Number(right);
   return compareText(goJson(left), goJson(right));
 }
 
 function valueRank(value: JsonValue): number {
-  if (typeof value === 'number') return 0;
+  if (isNumber(value)) return 0;
   if (typeof value === 'string') return 1;
   if (typeof value === 'boolean') return 2;
   if (value === null) return 5;
@@ -161,12 +162,12 @@ export function parseStep(text: string): string | null {
     case FIELD:
       return text;
     case KEY: {
-      const keys = JSON.parse(text.slice(2)) as JsonValue;
+      const keys = parseJson(text.slice(2));
       if (!isObject(keys)) throw new SyntaxError(`keys are no object: ${text}`);
       return `k:${goJson(keys)}`;
     }
     case VALUE:
-      return `v:${goJson(JSON.parse(text.slice(2)) as JsonValue)}`;
+      return `v:${goJson(parseJson(text.slice(2)))}`;
     case INDEX:
       if (!/^-?\d+$/.test(text.slice(2))) throw new SyntaxError(`no index: ${text}`);
       return text;

@@ -1,6 +1,6 @@
 /** Whether a value fits its schema, in the words of structured-merge-diff. */
 
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import {
   formOf,
   memberSchema,
@@ -113,7 +113,7 @@ export function fitsScalar(form: ScalarForm, value: JsonValue): boolean {
   if (value === null) return true;
   switch (form) {
     case 'numeric':
-      return typeof value === 'number';
+      return isNumber(value);
     case 'string':
       return typeof value === 'string';
     case 'boolean':
@@ -178,7 +178,7 @@ function scalarFault(form: ScalarForm | null, value: JsonValue): string {
 function goType(value: JsonValue): string {
   if (typeof value === 'string') return 'string';
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number') return 'float64';
+  if (isNumber(value)) return 'float64';
   return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}';
 }
 
@@ -189,7 +189,7 @@ function goValue(value: JsonValue): string {
 
 function goPlain(value: JsonValue): string {
   if (value === null) return '<nil>';
-  if (typeof value === 'number') return goNumber(value);
+  if (isNumber(value)) return goNumber(value);
   if (typeof value !== 'object') return String(value);
   if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
   const names = Object.keys(value).sort();
@@ -200,7 +200,7 @@ function goPlain(value: JsonValue): string {
 function goSyntax(value: JsonValue): string {
   if (value === null) return 'interface {}(nil)';
   if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'number') return goNumber(value);
+  if (isNumber(value)) return goNumber(value);
   if (typeof value !== 'object') return String(value);
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
   const members = Object.keys(value)

@@ -5,7 +5,7 @@
 import { parseDurationFormat } from '../custom/duration-format.ts';
 import { isGoInt } from '../custom/go-texts.ts';
 import { equals } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
 import { durationText, parseTimestamp, timestampText } from './time-library.ts';
 import { listOf, ANY, DYN, keywordName, type CelType } from './typing.ts';
 import {
@@ -20,6 +20,7 @@ import {
   Uint,
   type CelValue,
 } from './values.ts';
+import { wholeNumber } from '../json-text.ts';
 
 class JsonList extends CelList {
   readonly json: readonly JsonValue[];
@@ -144,9 +145,9 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
   const kind: string = type.kind;
   switch (kind) {
     case 'int':
-      return typeof value === 'number' && isGoInt(value) ? BigInt(value) : wrong(value, type);
+      return isNumber(value) && isGoInt(value) ? BigInt(value) : wrong(value, type);
     case 'double':
-      return typeof value === 'number' ? value : wrong(value, type);
+      return isNumber(value) ? Number(value) : wrong(value, type);
     case 'string':
       return typeof value === 'string' ? value : wrong(value, type);
     case 'bool':
@@ -171,14 +172,14 @@ export function fromJson(value: JsonValue, type: CelType = DYN): CelValue {
 
 /** As Go's encoding/json reads what it knows nothing of: every number is a double. */
 function anyOf(value: JsonValue): CelValue {
-  if (typeof value === 'number') return value;
+  if (isNumber(value)) return Number(value);
   if (Array.isArray(value)) return new JsonList(value, listOf(ANY));
   return isRecord(value) ? new JsonMap(value, ANY) : untyped(value);
 }
 
 function intOrString(value: JsonValue): CelValue {
   if (typeof value === 'string') return value;
-  if (typeof value === 'number' && isGoInt(value)) return BigInt(value);
+  if (isNumber(value) && isGoInt(value)) return BigInt(value);
   const what = 'expected XIntOrString value to be either a string or integer';
   return new CelError(`invalid data, ${what}`);
 }
@@ -228,13 +229,13 @@ function wrong(value: JsonValue, { kind }: CelType): CelValue {
 
 function goType(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}';
-  if (typeof value === 'number') return isGoInt(value) ? 'int64' : 'float64';
+  if (isNumber(value)) return isGoInt(value) ? 'int64' : 'float64';
   if (typeof value === 'boolean') return 'bool';
   return typeof value === 'string' ? 'string' : 'map[string]interface {}';
 }
 
 function untyped(value: JsonValue): CelValue {
-  if (typeof value === 'number') return isGoInt(value) ? BigInt(value) : value;
+  if (isNumber(value)) return isGoInt(value) ? BigInt(value) : Number(value);
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
   return Array.isArray(value) ? new JsonList(value, DYN) : new JsonMap(value, DYN);
 }
@@ -245,8 +246,8 @@ export function toJson(value: CelValue): JsonValue | CelError {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? value : new CelError('a number without JSON form');
   }
-  if (typeof value === 'bigint') return Number(value);
-  if (value instanceof Uint) return Number(value.value);
+  if (typeof value === 'bigint') return wholeNumber(value);
+  if (value instanceof Uint) return unsignedJson(value.value);
   if (value instanceof JsonList) return [...value.json];
   if (value instanceof JsonMap || value instanceof TypedObject) return value.json;
   if (value instanceof CelList) return listJson(value);
@@ -261,6 +262,11 @@ export function toJson(value: CelValue): JsonValue | CelError {
   if (value instanceof Duration) return durationText(value);
   if (value instanceof Optional && value.value !== undefined) return toJson(value.value);
   return value instanceof CelError ? value : new CelError('a value without JSON form');
+}
+
+/** As Go's decoder reads what JSON says of it: beyond 63 bits it is a double. */
+function unsignedJson(value: bigint): JsonValue {
+  return BigInt.asIntN(64, value) === value ? wholeNumber(value) : Number(value);
 }
 
 function listJson(list: CelList): JsonValue | CelError {

@@ -1,34 +1,9 @@
 /** Points in time and spans of it: their texts, and their parts in a time zone. */
 import type { Library } from './functions.ts';
+import { parseGoDuration } from '../times.ts';
 import { CelError, Duration, Timestamp, type CelValue } from './values.ts';
 
 const SECOND = 1_000_000_000n;
-const UNITS: Readonly<Record<string, bigint>> = {
-  ns: 1n,
-  us: 1000n,
-  µs: 1000n,
-  μs: 1000n,
-  ms: 1_000_000n,
-  s: SECOND,
-  m: 60n * SECOND,
-  h: 3600n * SECOND,
-};
-
-/** Go's form: `1h30m`, `-1.5s`; undefined for anything else or what int64 cannot hold. */
-export function parseGoDuration(text: string): bigint | undefined {
-  const found = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
-  if (found === null) return text === '0' || text === '+0' || text === '-0' ? 0n : undefined;
-  let nanos = 0n;
-  for (const part of (found[2] ?? '').matchAll(/(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g)) {
-    const [, whole = '', fraction = '', unit = ''] = part;
-    const scale = UNITS[unit] ?? 1n;
-    nanos += BigInt(whole === '' ? '0' : whole) * scale;
-    if (fraction !== '') nanos += (BigInt(fraction) * scale) / 10n ** BigInt(fraction.length);
-  }
-  if (nanos > 2n ** 63n - 1n) return undefined;
-  return found[1] === '-' ? -nanos : nanos;
-}
-
 export function parseCelDuration(text: string): CelValue {
   const nanos = parseGoDuration(text);
   return nanos === undefined

@@ -6,7 +6,8 @@
 import { matchesRe2 } from '../cel/regex-library.ts';
 import { runeCount } from '../cel/values.ts';
 import { equals } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isGoInt, toInt64 } from './go-texts.ts';
 import { numberFaults } from './number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema-node.ts';
 
@@ -20,7 +21,7 @@ export function isOfType(node: SchemaNode, value: JsonValue): boolean {
     if ((typeBits & TYPE_BITS.string) !== 0) return true;
     return format !== '' && (typeBits & STRINGS_ANYHOW) === 0;
   }
-  if (typeof value === 'number') {
+  if (isNumber(value)) {
     if ((typeBits & TYPE_BITS.number) !== 0) return true;
     return (typeBits & TYPE_BITS.integer) !== 0 && isJsonInteger(value);
   }
@@ -32,7 +33,8 @@ export function isOfType(node: SchemaNode, value: JsonValue): boolean {
 }
 
 /** An int64, or a float of the size of one that JSON can hold exactly. */
-function isJsonInteger(value: number): boolean {
+function isJsonInteger(value: number | bigint): boolean {
+  if (typeof value === 'bigint') return true;
   if (!Number.isInteger(value)) return false;
   return (value < 2 ** 63 && value >= -(2 ** 63)) || Number.isSafeInteger(value);
 }
@@ -42,13 +44,21 @@ export function isListed(listed: readonly JsonValue[], value: JsonValue): boolea
   for (const one of listed) {
     if (one === null) continue;
     if (one === value) return true;
-    if (typeof one === 'number' && typeof value === 'number') {
-      if (Number.isInteger(one) && Math.trunc(value) === one) return true;
+    if (isNumber(one) && isNumber(value)) {
+      if (isSameWhole(one, value)) return true;
     } else if (typeof one === 'object' && typeof value === 'object' && equals(one, value)) {
       return true;
     }
   }
   return false;
+}
+
+/** Beside a listed integer what is compared is cut to one. */
+function isSameWhole(listed: number | bigint, value: number | bigint): boolean {
+  if (typeof listed === 'number' && typeof value === 'number') {
+    return Number.isInteger(listed) && Math.trunc(value) === listed;
+  }
+  return isGoInt(listed) && toInt64(value) === toInt64(listed);
 }
 
 export function isTooLong(text: string, lengthMax: number): boolean {
@@ -67,7 +77,7 @@ export function accepts(node: SchemaNode, value: JsonValue): boolean {
   if (node.enum !== null && !isListed(node.enum, value)) return false;
   if (typeof value === 'string') {
     if (!acceptsText(node, value)) return false;
-  } else if (typeof value === 'number') {
+  } else if (isNumber(value)) {
     if (node.number !== null && numberFaults(node.number, value, '').length > 0) return false;
   } else if (Array.isArray(value)) {
     if (!acceptsItems(node, value)) return false;

@@ -1,12 +1,13 @@
 /** Printer columns of custom resources: JSONPath as upstream's table convertor reads it. */
 import { numberAt, stringAt } from '../json.ts';
 import { goJson, goNumber } from './go-texts.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { agoText } from '../printing-age.ts';
 import { columnsOf, nameOf, type Column } from '../printing-columns.ts';
 import { customPrinter, type Printer } from '../printing.ts';
 import { parseTime } from '../times.ts';
 import { JsonPath } from './json-path.ts';
+import { wholeNumber } from '../json-text.ts';
 
 /**
  * The printer of a version: its name, then its `additionalPrinterColumns`; without any, name and
@@ -55,9 +56,9 @@ function cellOf(type: string, value: JsonValue | undefined, nowMs: number): Json
     case 'string':
       return plainText(value);
     case 'integer':
-      return typeof value === 'number' ? wholeOf(value) : null;
+      return isNumber(value) ? wholeOf(value) : null;
     case 'number':
-      return typeof value === 'number' ? value : null;
+      return isNumber(value) ? Number(value) : null;
     case 'boolean':
       return typeof value === 'boolean' ? value : null;
     case 'date':
@@ -68,8 +69,9 @@ function cellOf(type: string, value: JsonValue | undefined, nowMs: number): Json
 }
 
 /** What Go's conversion to an integer of 64 bits makes of a number, on most processors. */
-function wholeOf(value: number): number {
-  return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : -(2 ** 63);
+function wholeOf(value: number | bigint): number | bigint {
+  if (typeof value === 'bigint') return value;
+  return Math.abs(value) < 2 ** 63 ? Math.trunc(value) : wholeNumber(-(2n ** 63n));
 }
 
 function dateText(value: string, nowMs: number): string {
@@ -81,5 +83,5 @@ function dateText(value: string, nowMs: number): string {
 /** A value as text: what has members as JSON. */
 function plainText(value: JsonValue): string {
   if (Array.isArray(value) || isObject(value)) return goJson(value);
-  return typeof value === 'number' ? goNumber(value) : String(value);
+  return isNumber(value) ? goNumber(value) : String(value);
 }

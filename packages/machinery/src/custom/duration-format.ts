@@ -1,5 +1,5 @@
 /** Durations of schemas (`format: duration`): in words of Go or Scala (`2 days`, `1 week`). */
-import { parseGoDuration } from '../cel/time-library.ts';
+import { parseGoDuration } from '../times.ts';
 
 interface Unit {
   readonly nanos: bigint;

@@ -4,7 +4,7 @@
  * parser of client-go reads them, so that what leads nowhere there leads nowhere here: a quoted
  * key in brackets is a path of its own, spaces end a name, two values do not compare.
  */
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { isGoInt } from './go-texts.ts';
 import { PathReader, type Operator, type Slice, type Step } from './json-path-reader.ts';
 
@@ -140,7 +140,7 @@ function compare(operator: Operator, one: JsonValue, other: JsonValue): boolean 
 }
 
 function kindOf(value: JsonValue): 'string' | 'boolean' | 'whole' | 'float' | 'none' {
-  if (typeof value === 'number') return isGoInt(value) ? 'whole' : 'float';
+  if (isNumber(value)) return isGoInt(value) ? 'whole' : 'float';
   if (typeof value === 'string') return 'string';
   return typeof value === 'boolean' ? 'boolean' : 'none';
 }

@@ -1,13 +1,13 @@
 /** Lists of type set have no item twice, lists of type map no key twice. */
 import { duplicate, invalidValue, printed, type FieldError } from '../fielderrors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { child, childKey, item } from './field-path.ts';
 import { goJson, goNumber } from './go-texts.ts';
 import { memberNode, type SchemaNode } from './schema-node.ts';
 
 function shown(value: JsonValue): string | ReturnType<typeof printed> {
   if (typeof value === 'string') return value;
-  return printed(typeof value === 'number' ? goNumber(value) : goJson(value));
+  return printed(isNumber(value) ? goNumber(value) : goJson(value));
 }
 
 /** What tells scalars apart, and composites by their content. */

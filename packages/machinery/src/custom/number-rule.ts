@@ -22,7 +22,7 @@ export interface NumberFault {
   /** `named` faults are about a field; `general` ones have no field of their own upstream. */
   readonly kind: 'named' | 'general';
   readonly text: string;
-  readonly value: number;
+  readonly value: number | bigint;
   /** Compared as a float64, which is how the value is printed. */
   readonly isFloat?: boolean;
 }
@@ -32,12 +32,16 @@ const INT32_MAX = 2 ** 31 - 1;
 const INT32_MIN = -(2 ** 31);
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-function isInRange(value: number, { type, format }: NumberRule): boolean {
+function isInRange(value: number | bigint, { type, format }: NumberRule): boolean {
   if (type === 'integer') {
     if (!isGoInt(value)) return false;
     return format !== 'int32' || (value <= INT32_MAX && value >= INT32_MIN);
   }
-  return format !== 'float' || Math.fround(value) !== Infinity || Math.abs(value) <= FLOAT32_MAX;
+  return (
+    format !== 'float' ||
+    Math.fround(Number(value)) !== Infinity ||
+    Math.abs(Number(value)) <= FLOAT32_MAX
+  );
 }
 
 function rangeFault(what: string, { type, format }: NumberRule, path: string): NumberFault {
@@ -49,7 +53,7 @@ function rangeFault(what: string, { type, format }: NumberRule, path: string): N
 /** What is wrong with a number, in upstream's order; the same empty list when nothing is. */
 export function numberFaults(
   rule: NumberRule,
-  value: number,
+  value: number | bigint,
   path: string,
 ): readonly NumberFault[] {
   const { multipleOf, maximum, minimum } = rule;
@@ -80,8 +84,8 @@ export function numberFaults(
 
 function boundFault(
   words: string,
-  bound: number,
-  value: number,
+  bound: number | bigint,
+  value: number | bigint,
   path: string,
   fits: boolean,
 ): NumberFault {
@@ -91,13 +95,13 @@ function boundFault(
 }
 
 /** A bound is an int64 beside one that it fits, and a float64 beside all else. */
-function boundText(bound: number, isWhole: boolean): string {
-  return isWhole ? int64Text(bound) : doubleText(bound);
+function boundText(bound: number | bigint, isWhole: boolean): string {
+  return isWhole ? int64Text(bound) : doubleText(Number(bound));
 }
 
 function multipleFault(
   rule: NumberRule,
-  value: number,
+  value: number | bigint,
   multipleOf: number,
   path: string,
   found: NumberFault[],
@@ -111,11 +115,21 @@ function multipleFault(
     const text = `factor MultipleOf declared for ${path} must be positive: ${shown}`;
     return { kind: 'named', text, value: factor };
   }
-  const quotient = factor < 1 ? (1 / factor) * value : value / factor;
-  const isMultiple = isWhole ? value % factor === 0 : isWholeFloat(quotient);
+  const isMultiple = isWhole
+    ? isWholeMultiple(value, factor)
+    : isWholeFloat(quotientOf(Number(value), Number(factor)));
   if (isMultiple) return null;
   const text = `${path} in body should be a multiple of ${boundText(factor, isWhole)}`;
   return { kind: 'named', text, value, isFloat: !fits };
+}
+
+function isWholeMultiple(value: number | bigint, factor: number | bigint): boolean {
+  if (typeof value === 'number' && typeof factor === 'number') return value % factor === 0;
+  return BigInt(value) % BigInt(factor) === 0n;
+}
+
+function quotientOf(value: number, factor: number): number {
+  return factor < 1 ? (1 / factor) * value : value / factor;
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   typeInvalid,
   type FieldError,
 } from '../fielderrors.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
 import { quoted } from '../quoting.ts';
 import { accepts, isListed, isOfType, isTooLong, isTooShort } from './acceptance.ts';
 import type { Correlation } from './correlation.ts';
@@ -53,7 +53,7 @@ function fieldOf(base: string, name: string): string {
 
 function shown(value: JsonValue | undefined): string | ReturnType<typeof printed> {
   if (typeof value === 'string') return value;
-  return printed(typeof value === 'number' ? goNumber(value) : goJson(value ?? null));
+  return printed(isNumber(value) ? goNumber(value) : goJson(value ?? null));
 }
 
 function named(name: string, text: string, error: (field: string) => FieldError): Fault {
@@ -114,14 +114,14 @@ function typeNames({ typeBits, type }: SchemaNode): string {
 function kindOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return isGoInt(value) ? 'integer' : 'number';
+  if (isNumber(value)) return isGoInt(value) ? 'integer' : 'number';
   return typeof value;
 }
 
 function typeFault(node: SchemaNode, value: JsonValue, path: string): Fault {
   const isListLike = typeof value === 'string' || Array.isArray(value);
   if (!isListLike && value !== null && node.format !== '') {
-    const found = typeof value === 'number' ? (isGoInt(value) ? 'int64' : 'float64') : '';
+    const found = isNumber(value) ? (isGoInt(value) ? 'int64' : 'float64') : '';
     return typeFaultOf(path, node.format, found);
   }
   return typeFaultOf(path, typeNames(node), kindOf(value));
@@ -159,7 +159,7 @@ function explain(
   outcome.merge(explainJunctors(node, value, path));
   outcome.matches++;
   if (typeof value === 'string') explainText(node, value, path, outcome);
-  if (typeof value === 'number') explainNumber(node, value, path, outcome);
+  if (isNumber(value)) explainNumber(node, value, path, outcome);
   if (Array.isArray(value)) explainItems(node, value, path, correlation, outcome);
   if (node.enum !== null && !isListed(node.enum, value)) {
     outcome.add(enumFault(node.enum, value, path));
@@ -188,12 +188,17 @@ function explainText(node: SchemaNode, text: string, path: string, outcome: Outc
   outcome.matches++;
 }
 
-function explainNumber(node: SchemaNode, value: number, path: string, outcome: Outcome): void {
+function explainNumber(
+  node: SchemaNode,
+  value: number | bigint,
+  path: string,
+  outcome: Outcome,
+): void {
   for (const fault of node.number === null ? [] : numberFaults(node.number, value, path)) {
     const { kind, text, value: wrong, isFloat } = fault;
     if (kind === 'general') outcome.add(general(text));
     else if (isFloat === true) {
-      const float = printed(doubleText(wrong));
+      const float = printed(doubleText(Number(wrong)));
       outcome.add(named(path, text, (field) => invalidValue(field, float, text)));
     } else outcome.add(invalid(path, text, wrong));
   }

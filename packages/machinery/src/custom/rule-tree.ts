@@ -12,7 +12,7 @@ import {
 } from '../cel/validation-rules.ts';
 import type { FieldError, FieldErrorKind } from '../fielderrors.ts';
 import { FIELD_ERROR_KINDS, fieldErrorText, printed, printedValue } from '../fielderrors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { itemKey, keyedItems, type Correlation } from './correlation.ts';
 import { child, childKey, item, shownPath } from './field-path.ts';
 import { goNumber } from './go-texts.ts';
@@ -236,7 +236,7 @@ function errorOf(
   const reason = KINDS[source.reason ?? ''] ?? 'invalid';
   const { text, withValue } = FIELD_ERROR_KINDS[reason];
   const isComposite = node.type === 'object' || node.type === 'array';
-  const shown = typeof value === 'number' ? printed(goNumber(value)) : value;
+  const shown = isNumber(value) ? printed(goNumber(value)) : value;
   const valueText = withValue && !isComposite ? `: ${printedValue(shown)}` : '';
   const detail = reason === 'duplicate' ? '' : `: ${message}`;
   return { kind: reason, field, body: text + valueText + detail };

@@ -1,6 +1,6 @@
 /** The values that the scale subresource reads must be numbers and texts where they are. */
 import { invalidValue, type FieldError } from '../fielderrors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { goNumber, isGoInt } from './go-texts.ts';
 
 /** Paths of the scale subresource, with the leading point, as the definition has them. */
@@ -20,7 +20,7 @@ type Read =
 function goType(value: JsonValue): string {
   if (value === null) return '<nil>';
   if (Array.isArray(value)) return '[]interface {}';
-  if (typeof value === 'number') return isGoInt(value) ? 'int64' : 'float64';
+  if (isNumber(value)) return isGoInt(value) ? 'int64' : 'float64';
   if (typeof value === 'boolean') return 'bool';
   return typeof value === 'string' ? 'string' : 'map[string]interface {}';
 }
@@ -28,7 +28,7 @@ function goType(value: JsonValue): string {
 function goValue(value: JsonValue): string {
   if (value === null) return '<nil>';
   if (Array.isArray(value)) return `[${value.map(goValue).join(' ')}]`;
-  if (typeof value === 'number') return goNumber(value);
+  if (isNumber(value)) return goNumber(value);
   if (!isObject(value)) return String(value);
   const names = Object.keys(value).sort();
   return `map[${names.map((name) => `${name}:${goValue(value[name] ?? null)}`).join(' ')}]`;
@@ -67,7 +67,7 @@ function checkCount(found: FieldError[], object: JsonObject, path: string): void
     return;
   }
   const { value } = read;
-  if (typeof value !== 'number') return;
+  if (!isNumber(value)) return;
   if (value < 0) found.push(invalidValue(path, value, 'should be a non-negative integer'));
   else if (value > INT32_MAX) {
     found.push(invalidValue(path, value, `should be less than or equal to ${INT32_MAX}`));

@@ -8,7 +8,7 @@
  */
 import type { ValidationRule } from '../cel/validation-rules.ts';
 import { partsOf } from './schema-json.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { effectiveFormat, formatCheck } from './formats.ts';
 import type { NumberRule } from './number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema-node.ts';
@@ -199,7 +199,7 @@ function textOf(schema: JsonObject, member: string): string {
 
 function numberOf(schema: JsonObject, member: string, absent: number): number {
   const value = schema[member];
-  return typeof value === 'number' ? value : absent;
+  return isNumber(value) ? Number(value) : absent;
 }
 
 function namesOf(schema: JsonObject, member: string): readonly string[] {
@@ -218,7 +218,7 @@ function numberRule(schema: JsonObject, type: string, isIntOrString: boolean): N
   const isNumeric = !isIntOrString && (type === 'integer' || type === 'number');
   const optional = (member: string): number | undefined => {
     const value = schema[member];
-    return typeof value === 'number' ? value : undefined;
+    return isNumber(value) ? Number(value) : undefined;
   };
   const rule: NumberRule = {
     type: isNumeric ? type : '',

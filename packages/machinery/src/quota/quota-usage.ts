@@ -1,6 +1,6 @@
 /** What an object counts for in quotas, and which quotas it falls under. */
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
 import { parseQuantity, Quantity } from '../quantity.ts';
 import type { Resource } from '../kinds.ts';
 import {
@@ -93,7 +93,7 @@ export function isCounted(resource: Resource, name: string): boolean {
 /** Whether a pod ends by itself some day: the scope Terminating. */
 export function isTerminating(pod: JsonObject): boolean {
   const deadline = objectAt(pod, 'spec')?.['activeDeadlineSeconds'];
-  return typeof deadline === 'number' && deadline >= 0;
+  return isNumber(deadline) && deadline >= 0;
 }
 
 /** A pod that has ended uses nothing but its place in storage. */

@@ -1,7 +1,7 @@
 /** Volumes that are files made of other objects. */
 import { forbiddenField, invalidValue, notSupported, required } from '../fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
 import { goForm } from '../go-form.ts';
 import {
   checkFieldReference,
@@ -18,7 +18,7 @@ const CONFLICT = 'conflicting duplicate paths';
 
 /** The mode of a file. */
 export function checkMode(found: Findings, path: string, mode: JsonValue | undefined): void {
-  if (typeof mode !== 'number' || (mode >= 0 && mode <= FILE_MODE_MAX)) return;
+  if (!isNumber(mode) || (mode >= 0 && mode <= FILE_MODE_MAX)) return;
   const text = 'must be a number between 0 and 0777 (octal), both inclusive';
   found.push(invalidValue(path, mode, text));
 }
@@ -105,10 +105,10 @@ export function checkDownwardFile(found: Findings, path: string, file: JsonObjec
 /** Where the path of a token is amiss, upstream names the volume's path. */
 function checkToken(found: Findings, path: string, volume: string, token: JsonObject): void {
   const seconds = token['expirationSeconds'];
-  if (typeof seconds === 'number' && seconds < TOKEN_SECONDS_MIN) {
+  if (isNumber(seconds) && seconds < TOKEN_SECONDS_MIN) {
     const text = 'may not specify a duration less than 10 minutes';
     found.push(invalidValue(`${path}.expirationSeconds`, seconds, text));
-  } else if (typeof seconds === 'number' && seconds > 2 ** 32) {
+  } else if (isNumber(seconds) && seconds > 2 ** 32) {
     const text = 'may not specify a duration larger than 2^32 seconds';
     found.push(invalidValue(`${path}.expirationSeconds`, seconds, text));
   }
@@ -160,7 +160,7 @@ function checkCertificate(
   const type = stringAt(certificate, 'keyType');
   if (!KEY_TYPES.includes(type)) found.push(notSupported(`${path}.keyType`, type, KEY_TYPES));
   const seconds = certificate['maxExpirationSeconds'];
-  if (typeof seconds === 'number') {
+  if (isNumber(seconds)) {
     const at = `${path}.maxExpirationSeconds`;
     const isOurs = /^([^/]*\.)?kubernetes\.io\//.test(signer);
     const most = isOurs ? KUBERNETES_SECONDS_MAX : CERTIFICATE_SECONDS_MAX;

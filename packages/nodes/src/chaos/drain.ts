@@ -2,6 +2,7 @@
 import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import { listAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { addFault, removeFaults } from './fault-list.ts';
@@ -31,7 +32,7 @@ export async function nodesOf(client: Client, labelSelector: string): Promise<re
     labelSelector,
     onItem: (bytes, start, end) => {
       const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-      names.push(stringAt(JSON.parse(text.toString('utf8')) as JsonObject, 'metadata', 'name'));
+      names.push(stringAt(parseJson(text.toString('utf8')), 'metadata', 'name'));
     },
   });
   if (!result.ok) throw new Error(result.status.message ?? 'nodes cannot be read');

@@ -5,6 +5,7 @@
  * that starts anew goes on with them.
  */
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { matchesLabels, parseLabelSelector } from '@megaplane/machinery/selectors';
@@ -36,7 +37,7 @@ export interface Fault {
 export function readFaults(configMap: JsonObject): readonly Fault[] {
   const text = stringAt(configMap, 'data', FAULTS_KEY);
   if (text === '') return [];
-  const found: unknown = JSON.parse(text);
+  const found: unknown = parseJson(text);
   if (!Array.isArray(found)) throw new Error(`${FAULTS_NAME}: ${FAULTS_KEY} is no list`);
   return found.slice(0, FAULTS_MAX).map((item) => readFault(item as JsonObject));
 }

@@ -5,6 +5,7 @@ import { Uint8Column } from '@megaplane/base/column';
 import { STATUS_NONE, type Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import { readPages } from '@megaplane/client/pager';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { isPassing, tryOn } from '../try-on.ts';
@@ -46,7 +47,7 @@ export class Faults {
       handler: {
         onUpsert: (_id, _isNew, bytes, start, end) => {
           const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-          this.#read(JSON.parse(text.toString('utf8')) as JsonObject);
+          this.#read(parseJson(text.toString('utf8')) as JsonObject);
         },
         onDelete: () => void this.#apply([]),
         onTrouble: (message) => options.onTrouble(message),
@@ -76,7 +77,7 @@ export class Faults {
     const scan = this.#scan;
     scan.scan(bytes, start, end);
     const text = Buffer.from(bytes.subarray(scan.labelsStart, scan.labelsEnd)).toString('utf8');
-    const labels = scan.labelsStart < 0 ? {} : (JSON.parse(text) as JsonObject);
+    const labels = scan.labelsStart < 0 ? {} : (parseJson(text) as JsonObject);
     const name = Buffer.from(bytes.subarray(scan.nameStart, scan.nameEnd)).toString('utf8');
     for (const [index, fault] of this.#active.entries()) {
       if (covers(fault, name, labels)) this.#at.set(id, index + 1);

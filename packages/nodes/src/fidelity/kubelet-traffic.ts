@@ -7,6 +7,7 @@ import { createEventRecorder, type EventRecorder } from '@megaplane/client/event
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { InformerHandler } from '@megaplane/client/informer';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
@@ -149,7 +150,7 @@ export class KubeletTraffic {
     if (hold?.isStopping === true) return;
     if (hold?.isStarted === true && scan.deletionTimestampStart < 0) return;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-    const pod = JSON.parse(text.toString('utf8')) as JsonObject;
+    const pod = parseJson(text.toString('utf8')) as JsonObject;
     const node = stringAt(pod, 'spec', 'nodeName');
     if (hold === undefined && !this.#options.isOurs(node)) return;
     const held = hold ?? this.#take(id, uid, node, pod);

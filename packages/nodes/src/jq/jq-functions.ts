@@ -1,4 +1,5 @@
 /** The functions of jq that expressions of stages may call. Others are refused by name. */
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
@@ -208,7 +209,7 @@ const STRINGS: Readonly<Record<string, JqFunction>> = {
   'tojson/0': plain(jsonOf),
   'fromjson/0': plain((input) => {
     try {
-      return JSON.parse(text(input)) as JsonValue;
+      return parseJson(text(input));
     } catch {
       throw new JqError(`fromjson cannot be applied to: ${shown(input)}`);
     }

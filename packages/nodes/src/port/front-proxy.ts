@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { stringAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Caller } from '@megaplane/client/reviews';
 
@@ -24,7 +25,7 @@ export function frontProxyOf(configMap: JsonObject): FrontProxy | null {
   if (authority === '') return null;
   const list = (name: string): readonly string[] => {
     const text = stringAt(configMap, 'data', `requestheader-${name}`);
-    const found: unknown = text === '' ? [] : JSON.parse(text);
+    const found: unknown = text === '' ? [] : parseJson(text);
     return Array.isArray(found) ? found.filter((item) => typeof item === 'string') : [];
   };
   const headers = (name: string): readonly string[] =>

@@ -2,6 +2,7 @@
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import { listAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 
@@ -53,7 +54,7 @@ export class KubeletData {
       path,
       onItem: (bytes, start, end) => {
         const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-        visit(JSON.parse(text.toString('utf8')) as JsonObject);
+        visit(parseJson(text.toString('utf8')) as JsonObject);
       },
     });
     if (!result.ok) throw new Error(result.status.message ?? `cannot read ${path}`);

@@ -6,6 +6,7 @@
  * where `P` marks a part of a line that goes on, and in Docker's, a JSON object with `log`,
  * `stream` and `time`. What is shown of them follows the kubelet's log reader.
  */
+import { parseJson } from '@megaplane/machinery/json-text';
 
 export interface LogLine {
   /** Milliseconds since 1970. */
@@ -63,7 +64,7 @@ function parseCri(line: Buffer): LogLine | undefined {
 function parseDocker(line: Buffer): LogLine | undefined {
   let found: unknown;
   try {
-    found = JSON.parse(line.toString('utf8'));
+    found = parseJson(line.toString('utf8'));
   } catch (error) {
     // a line that is no JSON is none of Docker's
     return error instanceof SyntaxError ? undefined : undefined;

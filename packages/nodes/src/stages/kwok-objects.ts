@@ -9,6 +9,7 @@ import { Discovery } from '@megaplane/client/discovery';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import { HOST_KINDS } from '../port/port-config.ts';
 import { STAGE_API_VERSION } from './stage-file.ts';
+import { parseJson } from '@megaplane/machinery/json-text';
 
 const GROUP_PATH: string = `/apis/${STAGE_API_VERSION}`;
 /** How often the server is asked which of the kinds it has. */
@@ -118,7 +119,7 @@ export class KwokObjects {
   #put(kind: string, key: string, text: string): void {
     // items of lists carry neither kind nor version
     const apiVersion = STAGE_API_VERSION;
-    const whole = JSON.stringify({ ...(JSON.parse(text) as object), apiVersion, kind });
+    const whole = JSON.stringify({ ...(parseJson(text) as object), apiVersion, kind });
     const object: KwokObject = { kind, key, text: whole };
     this.#objects.set(`${kind} ${key}`, object);
     if (this.#isStarted) this.#options.onChange(kind, key, object);

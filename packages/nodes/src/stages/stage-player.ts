@@ -18,6 +18,7 @@ import type { Client } from '@megaplane/client/client';
 import { STATUS_NONE } from '@megaplane/client/client';
 import type { EventRecorder } from '@megaplane/client/event-recorder';
 import type { InformerHandler } from '@megaplane/client/informer';
+import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
@@ -199,7 +200,7 @@ export class StagePlayer {
 
   /** Items of lists carry no kind, which templates may ask for. */
   #parsed(text: Buffer): JsonObject {
-    const object = JSON.parse(text.toString('utf8')) as JsonObject;
+    const object = parseJson(text.toString('utf8')) as JsonObject;
     const { kind, apiVersion } = this.#options.resource;
     return { kind, apiVersion, ...object };
   }

@@ -9,7 +9,7 @@ import {
 } from '@megaplane/machinery/fielderrors';
 import { printed } from '@megaplane/machinery/fielderrors';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { parseGoDuration } from '@megaplane/machinery/times';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { qualifiedNameErrors } from '@megaplane/machinery/names';
 import { requirementErrors } from '@megaplane/machinery/selectors';

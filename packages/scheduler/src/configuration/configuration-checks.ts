@@ -1,5 +1,5 @@
 /** What can be wrong with a completed configuration, in upstream's words and order. */
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { parseGoDuration } from '@megaplane/machinery/times';
 import {
   duplicate,
   fieldErrorText,

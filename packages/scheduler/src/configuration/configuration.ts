@@ -1,5 +1,5 @@
 /** KubeSchedulerConfiguration v1: read, completed and checked as upstream does, with its words. */
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { parseGoDuration } from '@megaplane/machinery/times';
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { pointsOfPlugins, type ProfileConfiguration } from '../profile.ts';

@@ -4,7 +4,7 @@
  */
 import { base64Fault } from '@megaplane/machinery/base64';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { durationFault, formatDuration, parseDuration } from '@megaplane/machinery/times';
+import { durationFault, formatDuration, parseGoDuration } from '@megaplane/machinery/times';
 
 export type Schema =
   | { readonly kind: 'int32' | 'int64' | 'float32' | 'bool' | 'duration' | 'bytes' }
@@ -176,7 +176,7 @@ class Decoder {
       return value;
     }
     this.#last = durationFault(value);
-    return formatDuration(parseDuration(value) ?? 0);
+    return formatDuration(parseGoDuration(value) ?? 0n);
   }
 
   #mismatch(found: string, schema: Schema, place: Place): null {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AgentOptions } from 'node:https';
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { parseGoDuration } from '@megaplane/machinery/times';
 import type { ExtenderConfiguration, ExtenderTls } from '../configuration/configuration.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
 import { readAnswer } from './extender-answer.ts';

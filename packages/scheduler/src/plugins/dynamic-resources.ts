@@ -1,5 +1,5 @@
 /** Claims for devices (structured parameters): DynamicResources of kube-scheduler 1.35. */
-import { parseGoDuration } from '@megaplane/machinery/cel/time-library';
+import { parseGoDuration } from '@megaplane/machinery/times';
 import { claimReservation, isReadyToBind } from '../devices/claim-reservation.ts';
 import { bindingTimedOut, deallocation, isReservedFor } from '../devices/claim-reservation.ts';
 import { removal, withMadeClaim } from '../devices/claim-reservation.ts';
