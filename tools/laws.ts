@@ -204,6 +204,33 @@ export function worldLaw(file: Parsed): string[] {
   return found;
 }
 
+/** Packages that handle objects of the API, whose integers have 64 bits. */
+const OBJECT_LAYERS = ['machinery', 'apiserver', 'client', 'scheduler', 'nodes', 'controllers'];
+
+/** What reads JSON for others, and one that reads it as Go programs without types do. */
+const JSON_READERS: readonly string[] = [
+  'packages/machinery/src/json-text.ts',
+  'packages/machinery/src/json-reader.ts',
+  'packages/machinery/src/written-numbers.ts',
+  'packages/nodes/src/templates/sprig-functions.ts',
+];
+
+/** `JSON.parse` rounds the integers of objects: they are read by `parseJson`. */
+export function digitsLaw(file: Parsed): string[] {
+  const layer = /^packages\/([a-z]+)\/src\//.exec(file.path)?.[1] ?? '';
+  if (isTest(file.path) || !OBJECT_LAYERS.includes(layer)) return [];
+  if (JSON_READERS.includes(file.path)) return [];
+  const found: string[] = [];
+  walk(file.program, (node) => {
+    if (node.type !== 'MemberExpression') return;
+    const object = (node['object'] as SyntaxNode)['name'];
+    const property = (node['property'] as SyntaxNode)['name'];
+    if (object !== 'JSON' || property !== 'parse') return;
+    found.push(`${file.path}:${lineOf(file.text, node.start)}: JSON.parse rounds long integers`);
+  });
+  return found;
+}
+
 /** `!` belongs to the data plane, where an index is in range by construction. */
 export function assertionLaw(file: Parsed): string[] {
   if (isTest(file.path) || firstLine(file.text).startsWith('// data plane')) return [];

@@ -94,6 +94,17 @@ test('the assertion law bites outside a file marked as data plane', () => {
   assert.deepEqual(laws.assertionLaw(planted(path, '// data plane: rows\nf(a[0]!);\n')), []);
 });
 
+test('objects of the API are read with all the digits of their integers', () => {
+  assert.deepEqual(all(laws.digitsLaw), []);
+});
+
+test('the digits law bites where objects are handled, and nowhere else', () => {
+  const text = 'const a = JSON.parse(text);\n';
+  assert.equal(laws.digitsLaw(planted('packages/client/src/a.ts', text)).length, 1);
+  assert.deepEqual(laws.digitsLaw(planted('packages/client/src/a.test.ts', text)), []);
+  assert.deepEqual(laws.digitsLaw(planted('packages/store/src/a.ts', text)), []);
+});
+
 test('no file is dead', () => {
   assert.deepEqual(
     laws.reachLaw(files, (path) => ENTRY.test(path)),
