@@ -80,13 +80,18 @@ function buildCustom(
   subresource: string,
 ): Known {
   const { apiVersion, group, kind } = served.resource;
-  const conversions = custom.kind.facts.isConverting ? writer.conversions?.begin() : undefined;
+  const { versions, isConverting } = custom.kind.facts;
+  const asked = writer.conversions?.begin();
+  const conversions = isConverting ? asked : undefined;
   const other = (version: string): Served | undefined =>
     version.startsWith(`${group}/`)
       ? custom.kind.served(version.slice(group.length + 1))
       : undefined;
   const schemaOf = (version: string): FieldSchema | null => {
     const own = version === apiVersion ? custom : (other(version)?.custom ?? null);
+    const isThere = versions.some(({ name }) => `${group}/${name}` === version);
+    // one that is there and not served has no schema, and its owners are forgotten
+    if (!isThere) asked?.refuse(version);
     return own === null ? null : own.schemas.schemaOf(own).applySchema();
   };
   return {

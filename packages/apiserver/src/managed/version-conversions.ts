@@ -39,6 +39,11 @@ export class VersionConversions {
     return this;
   }
 
+  /** There is no such version any more: nobody can say what the object is there. */
+  refuse(apiVersion: string): void {
+    this.#fault ??= `request to convert CR to an invalid group/version: ${apiVersion}`;
+  }
+
   /** The object in the version of `target`; anything where the run has to be repeated or failed. */
   convert(value: JsonObject, target: Served): JsonObject {
     const { apiVersion } = target.resource;
@@ -92,5 +97,5 @@ export function awaitConversions(context: RuleContext, again: () => void): boole
 
 /** Why the owners of fields could not be found out. */
 export function conversionFault(context: RuleContext): string | null {
-  return isConverting(context) ? context.call.conversions.fault : null;
+  return context.served.custom === null ? null : context.call.conversions.fault;
 }
