@@ -43,25 +43,42 @@ export function splitSets(
   return { current, old: ordered.filter((set) => set !== current) };
 }
 
-/** 0 where there is none, or none that is a number. */
-export function revisionNumber(object: JsonObject): number {
-  const revision = Number.parseInt(annotation(object, REVISION), 10);
-  return Number.isNaN(revision) ? 0 : revision;
+/** Of 64 bits; 0 where there is none, or none that is a number. */
+export function revisionNumber(object: JsonObject): bigint {
+  return int64Of(annotation(object, REVISION)) ?? 0n;
+}
+
+/** Go's `ParseInt` for 64 bits; undefined for what it refuses. */
+export function int64Of(text: string): bigint | undefined {
+  const digits = /^[+-]?0*([0-9]{1,19})$/.exec(text)?.[1];
+  if (digits === undefined) return undefined;
+  const value = text.startsWith('-') ? -BigInt(digits) : BigInt(digits);
+  return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
 function annotation(object: JsonObject, name: string): string {
   return stringAt(object, 'metadata', 'annotations', name);
 }
 
-export function maxRevision(sets: readonly JsonObject[]): number {
-  return sets.reduce((highest, set) => Math.max(highest, revisionNumber(set)), 0);
+export function compareRevisions(left: bigint, right: bigint): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** What comes behind the highest revision of the sets, in 64 bits. */
+export function nextRevision(sets: readonly JsonObject[]): bigint {
+  let highest = 0n;
+  for (const set of sets) {
+    const revision = revisionNumber(set);
+    if (revision > highest) highest = revision;
+  }
+  return BigInt.asIntN(64, highest + 1n);
 }
 
 /** The annotations that a ReplicaSet's own revision calls for; only those that change. */
 export function revisionAnnotations(
   deployment: JsonObject,
   set: JsonObject,
-  revision: number,
+  revision: bigint,
 ): JsonObject {
   const changes: JsonObject = {};
   for (const [name, value] of Object.entries(
@@ -105,7 +122,7 @@ export function sizeAnnotations(deployment: JsonObject, set: JsonObject): JsonOb
 }
 
 /** The ReplicaSet for the Deployment's template as it is now. */
-export function newReplicaSet(deployment: JsonObject, revision: number): JsonObject {
+export function newReplicaSet(deployment: JsonObject, revision: bigint): JsonObject {
   const hash = templateHash(deployment);
   const template = objectAt(deployment, 'spec', 'template') ?? {};
   const templateMetadata = objectAt(template, 'metadata') ?? {};

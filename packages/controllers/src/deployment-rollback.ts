@@ -1,7 +1,12 @@
 /** Rollbacks by annotation, the way of clients from before `apps/v1`: `kubectl` has its own. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { isOwnAnnotation, revisionNumber } from './deployment-revisions.ts';
+import {
+  compareRevisions,
+  int64Of,
+  isOwnAnnotation,
+  revisionNumber,
+} from './deployment-revisions.ts';
 import { HASH_LABEL, isSameTemplate, nameOf } from './deployment-spec.ts';
 
 const ROLLBACK = 'deprecated.deployment.rollback.to';
@@ -15,22 +20,21 @@ export interface Rollback {
 }
 
 /** The revision to go back to, 0 for the one before; undefined where nobody asks for it. */
-export function rollbackRevision(deployment: JsonObject): number | undefined {
-  const text = stringAt(deployment, 'metadata', 'annotations', ROLLBACK);
-  return /^[+-]?[0-9]{1,18}$/.test(text) ? Number(text) : undefined;
+export function rollbackRevision(deployment: JsonObject): bigint | undefined {
+  return int64Of(stringAt(deployment, 'metadata', 'annotations', ROLLBACK));
 }
 
 /** Whatever comes of it, the annotation goes. */
 export function rollBack(
   deployment: JsonObject,
   sets: readonly JsonObject[],
-  wanted: number,
+  wanted: bigint,
 ): Rollback {
-  const revision = wanted === 0 ? lastRevision(sets) : wanted;
+  const revision = wanted === 0n ? lastRevision(sets) : wanted;
   const set = sets.find((one) => revisionNumber(one) === revision);
-  if (revision === 0 || set === undefined) {
+  if (revision === 0n || set === undefined) {
     const message =
-      revision === 0
+      revision === 0n
         ? 'Unable to find last revision.'
         : 'Unable to find the revision to rollback to.';
     return refused(deployment, 'DeploymentRollbackRevisionNotFound', message);
@@ -53,8 +57,9 @@ function refused(deployment: JsonObject, reason: string, message: string): Rollb
 }
 
 /** The second highest of all revisions, or 0. */
-function lastRevision(sets: readonly JsonObject[]): number {
-  return sets.map(revisionNumber).toSorted((a, b) => b - a)[1] ?? 0;
+function lastRevision(sets: readonly JsonObject[]): bigint {
+  const revisions = sets.map(revisionNumber).toSorted(compareRevisions);
+  return revisions.at(-2) ?? 0n;
 }
 
 function annotated(deployment: JsonObject, annotations: JsonObject): JsonObject {

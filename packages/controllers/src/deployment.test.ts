@@ -89,3 +89,21 @@ test('a rollback by annotation goes to the revision asked for, and the annotatio
   }
   assert.deepEqual(after('x'), []);
 });
+
+test('a revision is of 64 bits: the one behind an adopted high one keeps its digits', () => {
+  const old = set(0, 5, 5);
+  Object.assign(objectAt(old, 'metadata', 'annotations') ?? {}, {
+    'deployment.kubernetes.io/revision': '3546343826724305832',
+  });
+  const deployment: JsonObject = {
+    metadata: { name: 'web', uid: 'u', generation: 1 },
+    spec: { replicas: 5, selector: { matchLabels: { app: 'web' } }, template: TEMPLATES[1] ?? {} },
+    status: { observedGeneration: 1, replicas: 5 },
+  };
+  const view = { deployment, sets: [old], hasPods: () => true, untold: undefined };
+  const effects = planDeployment(view, Date.parse('2026-01-01T00:01:00Z'));
+  const made = effects.find((one) => one.kind === 'create');
+  assert.ok(made?.kind === 'create');
+  const annotations = objectAt(made.set, 'metadata', 'annotations') ?? {};
+  assert.equal(annotations['deployment.kubernetes.io/revision'], '3546343826724305833');
+});

@@ -6,7 +6,13 @@
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { findCondition, mergeOf, withCondition } from './conditions.ts';
-import { annotate, desiredAnnotation, maxRevision, newReplicaSet } from './deployment-revisions.ts';
+import {
+  annotate,
+  desiredAnnotation,
+  nextRevision,
+  compareRevisions,
+  newReplicaSet,
+} from './deployment-revisions.ts';
 import { REVISION, revisionAnnotations, revisionNumber } from './deployment-revisions.ts';
 import { sizeAnnotations, splitSets } from './deployment-revisions.ts';
 import { rollBack, rollbackRevision, type Rollback } from './deployment-rollback.ts';
@@ -98,7 +104,7 @@ class Plan {
   }
 
   /** All else is decided when the Deployment that is written now is seen. */
-  #rollBack(revision: number): void {
+  #rollBack(revision: bigint): void {
     this.#ensureCurrent();
     const made = rollBack(this.#deployment, this.#all, revision);
     this.effects.push({ kind: 'rollback', ...made });
@@ -136,7 +142,7 @@ class Plan {
     const set = this.#current;
     if (set === undefined) return;
     const deployment = this.#deployment;
-    const revision = maxRevision(this.#old) + 1;
+    const revision = nextRevision(this.#old);
     const annotations = revisionAnnotations(deployment, set, revision);
     const minReadySeconds = numberAt(deployment, 'spec', 'minReadySeconds');
     const isOtherMinimum = numberAt(set, 'spec', 'minReadySeconds') !== minReadySeconds;
@@ -168,7 +174,7 @@ class Plan {
       this.#syncRevision();
       return this.#current;
     }
-    const set = newReplicaSet(this.#deployment, maxRevision(this.#old) + 1);
+    const set = newReplicaSet(this.#deployment, nextRevision(this.#old));
     this.#setSize(set, newSetReplicas(this.#deployment, [...this.#old, set], set));
     this.effects.push({ kind: 'create', set });
     this.#current = set;
@@ -296,7 +302,9 @@ class Plan {
     const alive = this.#old.filter((set) => stringAt(set, 'metadata', 'deletionTimestamp') === '');
     const surplus = alive.length - limit;
     if (surplus <= 0) return;
-    const byRevision = alive.toSorted((a, b) => revisionNumber(a) - revisionNumber(b));
+    const byRevision = alive.toSorted((a, b) =>
+      compareRevisions(revisionNumber(a), revisionNumber(b)),
+    );
     for (const set of byRevision.slice(0, surplus)) {
       const isSeen =
         numberAt(set, 'metadata', 'generation') <= numberAt(set, 'status', 'observedGeneration');
