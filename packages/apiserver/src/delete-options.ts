@@ -1,7 +1,7 @@
 /** DeleteOptions: from a body, from the query, or from an eviction. */
 import { invalidValue, notSupported, type FieldError } from '@megaplane/machinery/fielderrors';
 import { objectAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isNumber, type JsonValue, type JsonObject } from '@megaplane/machinery/json-value';
 import { failed, invalid, success, type Result } from '@megaplane/machinery/status';
 import { readOptionsBody } from './body.ts';
 import type { Call } from './call.ts';
@@ -97,8 +97,8 @@ function checkDelete(options: JsonObject): FieldError[] {
   return errors;
 }
 
-function numberOrNull(value: unknown): number | null {
-  return typeof value === 'number' ? value : null;
+function numberOrNull(value: JsonValue | undefined): number | bigint | null {
+  return isNumber(value) ? value : null;
 }
 
 function textOrNull(value: unknown): string | null {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   decideDeletion,
@@ -128,4 +129,21 @@ test('an unbound or finished pod goes at once', () => {
   assert.equal((unbound.object['metadata'] as JsonObject)['deletionGracePeriodSeconds'], 0);
   const done = { ...object({}, { nodeName: 'n' }), status: { phase: 'Succeeded' } };
   assert.equal(decideDeletion(done, OPTIONS, POD, NOW_MS).kind, 'remove');
+});
+
+test('a grace of any 64 bits is kept, and its end goes round as Go counts nanoseconds', () => {
+  const pod = object({}, { nodeName: 'n', terminationGracePeriodSeconds: 2n ** 63n - 1n });
+  const marked = decideDeletion(pod, OPTIONS, POD, NOW_MS);
+  assert.ok(marked.kind === 'mark');
+  assert.deepEqual(marked.object['metadata'], {
+    name: 'x',
+    deletionTimestamp: '2026-01-02T03:04:04Z',
+    deletionGracePeriodSeconds: 2n ** 63n - 1n,
+  });
+  const wish = { ...OPTIONS, gracePeriodSeconds: 9007199254740991 };
+  const asked = decideDeletion(object({}, { nodeName: 'n' }), wish, POD, NOW_MS);
+  assert.ok(asked.kind === 'mark');
+  assert.equal(stringAt(asked.object, 'metadata', 'deletionTimestamp').length, 20);
+  const sooner = decideDeletion(marked.object, wish, POD, NOW_MS);
+  assert.equal(sooner.kind, 'mark');
 });

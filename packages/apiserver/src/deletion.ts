@@ -3,14 +3,17 @@
  * Pure: the caller reads, writes and answers.
  */
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isNumber, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 
+/** Of 64 bits, as the API has it. */
+export type Seconds = number | bigint;
+
 /** DeleteOptions, checked. */
 export interface DeleteOptions {
-  readonly gracePeriodSeconds: number | null;
+  readonly gracePeriodSeconds: Seconds | null;
   readonly uid: string | null;
   readonly resourceVersion: string | null;
   readonly orphanDependents: boolean | null;
@@ -24,7 +27,7 @@ export interface DeletionRules {
    * Seconds of grace for an object that is deleted for the first time, given the client's wish;
    * null for kinds that do not go gracefully.
    */
-  readonly graceSeconds: ((object: JsonObject, wish: number | null) => number) | null;
+  readonly graceSeconds: ((object: JsonObject, wish: Seconds | null) => Seconds) | null;
   /** Dependents stay unless the client says otherwise. */
   readonly orphansByDefault: boolean;
   /** Garbage collection knows nothing of the kind: no finalizers for it, whatever is asked. */
@@ -73,7 +76,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
 
 function gracefulMark(
   object: JsonObject,
-  asked: number | null,
+  asked: Seconds | null,
   rules: DeletionRules,
   nowMs: number,
 ): JsonObject | 'pending' | null {
@@ -82,10 +85,11 @@ function gracefulMark(
   const wish = asked !== null && asked < 0 ? 1 : asked;
   const deletedAt = stringAt(object, 'metadata', 'deletionTimestamp');
   if (deletedAt !== '') {
-    const current = numberAt(object, 'metadata', 'deletionGracePeriodSeconds');
+    const stored = valueAt(object, 'metadata', 'deletionGracePeriodSeconds');
+    const current = isNumber(stored) ? stored : 0;
     if (current === 0) return null;
     if (wish === null || wish >= current) return 'pending';
-    const endMs = Date.parse(deletedAt) + (wish - current) * 1000;
+    const endMs = secondsAfter(secondsAfter(Date.parse(deletedAt), -current), wish);
     if (endMs >= nowMs) {
       return withMetadata(object, {
         deletionTimestamp: timestamp(endMs),
@@ -101,7 +105,7 @@ function gracefulMark(
   const seconds = rules.graceSeconds(object, wish);
   return withMetadata(object, {
     ...bumped(object),
-    deletionTimestamp: timestamp(nowMs + seconds * 1000),
+    deletionTimestamp: timestamp(secondsAfter(nowMs, seconds)),
     deletionGracePeriodSeconds: seconds,
   });
 }
@@ -177,6 +181,12 @@ export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject
   return { ...object, metadata };
 }
 
+/** Go counts nanoseconds in 64 bits, and goes round where they do not do. */
+function secondsAfter(ms: number, seconds: Seconds): number {
+  const nanos = BigInt.asIntN(64, BigInt(seconds) * 1_000_000_000n);
+  return ms + Number(nanos / 1_000_000n);
+}
+
 let lastSecond = NaN;
 let lastTimestamp = '';
 
@@ -192,9 +202,9 @@ export function timestamp(ms: number): string {
 }
 
 /** The grace of a pod: its own by default, none where nothing runs (upstream's pod strategy). */
-export function podGraceSeconds(pod: JsonObject, wish: number | null): number {
+export function podGraceSeconds(pod: JsonObject, wish: Seconds | null): Seconds {
   const own: JsonValue | undefined = valueAt(pod, 'spec', 'terminationGracePeriodSeconds');
-  let seconds = wish ?? (typeof own === 'number' ? own : 30);
+  let seconds = wish ?? (isNumber(own) ? own : 30);
   const phase = stringAt(pod, 'status', 'phase');
   if (stringAt(pod, 'spec', 'nodeName') === '') seconds = 0;
   if (phase === 'Succeeded' || phase === 'Failed') seconds = 0;
