@@ -64,7 +64,8 @@ function widget(name: string, spec: string, of = ''): string {
 
 function deployment(grace: string, more = ''): string {
   const head = '"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"}';
-  const pod = `{"terminationGracePeriodSeconds":${grace}${more},"containers":[{"name":"c","image":"i"}]}`;
+  const containers = '"containers":[{"name":"c","image":"i"}]';
+  const pod = `{"terminationGracePeriodSeconds":${grace}${more},${containers}}`;
   const template = `{"metadata":{"labels":{"a":"b"}},"spec":${pod}}`;
   return `{${head},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":${template}}}`;
 }
@@ -74,7 +75,7 @@ function member(text: string, name: string): string {
   return new RegExp(`"${name}":("[^"]*"|[^,}\\]]*)`).exec(text)?.[1] ?? 'none';
 }
 
-test('a custom resource keeps the digits that were sent, and floats are written as Go does', async () => {
+test('a custom resource keeps its digits, and floats are written as Go does', async () => {
   const { send } = await widgets();
   const free =
     '{"a":9223372036854775807,"b":9223372036854775808,"c":1e3,"e":1e21,"f":0.0000001,' +
@@ -178,7 +179,7 @@ test('apply bodies are YAML, also those that are written in JSON', async () => {
   assert.ok(whole.text.includes('"spec":{"x":"\u{1f553}","y":"\\\\ud83d","z":"1e400"'), whole.text);
 });
 
-test('typed fields keep their digits by each patch, and fit what was untyped as Go does', async () => {
+test('typed fields keep digits by each patch, and fit what was untyped as Go does', async () => {
   const { send } = await widgets();
   const grace = (text: string): string => member(text, 'terminationGracePeriodSeconds');
   const path = `${DEPLOYMENTS}/d`;

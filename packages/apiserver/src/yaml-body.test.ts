@@ -111,7 +111,7 @@ interface NumberVector {
   readonly error?: string;
 }
 
-test('numbers are the JSON that Go makes of them, and what is no UTF-8 is refused in its words', () => {
+test('numbers are the JSON that Go makes of them, and what is no UTF-8 is refused', () => {
   const file = join(import.meta.dirname, 'go-yaml.vectors');
   for (const vector of JSON.parse(readFileSync(file, 'utf8')) as readonly NumberVector[]) {
     const { text = '', hex = '', json, error } = vector;

@@ -1,6 +1,6 @@
 /**
- * What JSON can hold; every Kubernetes object in code is a plain value of this shape. A bigint is an
- * integer of 64 bits that a double would round (`json-text.ts`), and nothing smaller.
+ * What JSON can hold; every Kubernetes object in code is a plain value of this shape. A bigint is
+ * an integer of 64 bits that a double would round (`json-text.ts`), and nothing smaller.
  */
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 

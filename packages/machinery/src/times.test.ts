@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
@@ -9,6 +11,7 @@ import {
   formatTime,
   isMicroTime,
   parseDuration,
+  parseGoDuration,
   parseTime,
   timeFailure,
 } from './times.ts';
@@ -82,4 +85,27 @@ test('durations are those of Go', () => {
     assert.equal(formatDuration(parseDuration(text) ?? Number.NaN), written, text);
   }
   for (const text of ['', '1', 'h', '1x', '1 s']) assert.equal(parseDuration(text), undefined);
+});
+
+function vectors<T>(name: string): readonly T[] {
+  return JSON.parse(readFileSync(join(import.meta.dirname, name), 'utf8')) as readonly T[];
+}
+
+test('durations are read to the nanosecond, and shown as Go shows them', () => {
+  type Vector = { readonly text: string; readonly nanos?: string; readonly shown?: string };
+  for (const { text, nanos, shown } of vectors<Vector>('go-durations.vectors')) {
+    const value = parseGoDuration(text);
+    assert.equal(value === undefined ? value : String(value), nanos, text);
+    if (value !== undefined) assert.equal(formatDuration(value), shown, text);
+  }
+});
+
+test('points in time are read as Go reads RFC 3339, and refused in its words', () => {
+  type Vector = { readonly text: string; readonly shown?: string; readonly error?: string };
+  for (const { text, shown, error } of vectors<Vector>('go-times.vectors')) {
+    const time = parseTime(text);
+    const read = time && new Date(time.seconds * 1000).toISOString().slice(0, 19);
+    assert.equal(read, shown?.slice(0, 19), text);
+    if (error !== undefined) assert.equal(timeFailure(text, false), error);
+  }
 });

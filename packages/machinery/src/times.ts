@@ -105,12 +105,15 @@ function secondsOf(text: string): number {
 }
 
 const UTC = 0x5a;
+const COLON = 0x3a;
 
 /**
  * Reads RFC 3339, with any zone and any fraction; undefined for anything else, also for days that
  * do not exist.
  */
-export function parseTime(text: string): Instant | undefined {
+export function parseTime(sent: string): Instant | undefined {
+  // an hour may be of one digit, as Go reads it
+  const text = sent.charCodeAt(12) === COLON ? sent.replace(/^(.{10}T)(\d:)/, '$10$2') : sent;
   const seconds = secondsOf(text);
   if (Number.isNaN(seconds)) return undefined;
   if (text.length === 20 && text.charCodeAt(19) === UTC) return { seconds, nanos: 0 };
@@ -121,7 +124,8 @@ export function parseTime(text: string): Instant | undefined {
   const match = RFC_3339.exec(text);
   if (match === null) return undefined;
   const part = (index: number): number => Number(match[index] ?? 0);
-  if (part(10) > 23 || part(11) > 59) return undefined;
+  // Go takes these
+  if (part(10) > 24 || part(11) > 60) return undefined;
   const offset = (part(10) * 3600 + part(11) * 60) * (match[9] === '-' ? -1 : 1);
   const nanos = Number((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
   return { seconds: seconds - offset, nanos };
@@ -181,9 +185,6 @@ const UNITS: Readonly<Record<string, bigint>> = {
   h: NANOS_PER_HOUR,
 };
 const DURATION_END = 2n ** 63n;
-/** Digits behind the point that Go looks at: further ones do not fit its integer. */
-const FRACTION_DIGITS = 18;
-
 /** Go's `ParseDuration`: nanoseconds; undefined for text that it refuses. */
 export function parseGoDuration(text: string): bigint | undefined {
   const found = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
@@ -194,17 +195,23 @@ export function parseGoDuration(text: string): bigint | undefined {
     const digits = whole.replace(/^0+/, '');
     if (digits.length > 19) return undefined;
     const scale = UNITS[unit] ?? 1n;
-    nanos += BigInt(digits) * scale + fractionNanos(fraction.slice(0, FRACTION_DIGITS), scale);
+    nanos += BigInt(digits) * scale + fractionNanos(fraction, scale);
     if (nanos > DURATION_END) return undefined;
   }
   if (found[1] === '-') return -nanos;
   return nanos === DURATION_END ? undefined : nanos;
 }
 
-/** In doubles, as Go reckons it. */
+/** In doubles, as Go reckons it, of as many digits as its integer holds. */
 function fractionNanos(fraction: string, scale: bigint): bigint {
-  if (fraction === '') return 0n;
-  return BigInt(Math.trunc(Number(fraction) * (Number(scale) / 10 ** fraction.length)));
+  let digits = /^0*/.exec(fraction)?.[0].length ?? 0;
+  let value = 0n;
+  for (; digits < fraction.length; digits++) {
+    const next = value * 10n + BigInt(fraction[digits] ?? 0);
+    if (next > DURATION_END) break;
+    value = next;
+  }
+  return BigInt(Math.trunc(Number(value) * (Number(scale) / 10 ** digits)));
 }
 
 /** The same as a plain number, which rounds what is longer than a hundred days. */
@@ -285,5 +292,16 @@ export function timeFailure(text: string, isMicro: boolean): string {
   if (day < 1 || parseTime(`${text.slice(0, 10)}T00:00:00Z`) === undefined) {
     return `${head}: day out of range`;
   }
-  return `${head}: hour out of range`;
+  return `${head}: ${clockFault(text)} out of range`;
+}
+
+/** Which part of the clock, or of the zone, is too large. */
+function clockFault(text: string): string {
+  const [, hour, minute, second, zoneHour = 0, zoneMinute = 0] =
+    /T(\d\d?):(\d\d):(\d\d)[.,\d]*(?:Z|[+-](\d\d):(\d\d))$/.exec(text) ?? [];
+  if (Number(hour) > 23) return 'hour';
+  if (Number(minute) > 59) return 'minute';
+  if (Number(second) > 59) return 'second';
+  if (Number(zoneHour) > 24) return 'time zone offset hour';
+  return Number(zoneMinute) > 60 ? 'time zone offset minute' : 'hour';
 }

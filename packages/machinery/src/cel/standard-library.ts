@@ -317,21 +317,48 @@ function convertToText(value: CelValue): CelValue {
 }
 
 function parseInteger(text: string): CelValue {
-  if (/^[+-]?\d+$/.test(text)) {
-    const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
+  const digits = /^[+-]?0*(\d{1,19})$/.exec(text)?.[1];
+  if (digits !== undefined) {
+    const value = text.startsWith('-') ? -BigInt(digits) : BigInt(digits);
     if (value >= INT_MIN && value <= INT_MAX) return value;
   }
   return new CelError(`type conversion error from 'string' to 'int'`);
 }
 
 function parseUnsigned(text: string): CelValue {
-  if (/^\d+$/.test(text) && BigInt(text) <= UINT_MAX) return new Uint(BigInt(text));
+  const digits = /^0*(\d{1,20})$/.exec(text)?.[1];
+  if (digits !== undefined && BigInt(digits) <= UINT_MAX) return new Uint(BigInt(digits));
   return new CelError(`type conversion error from 'string' to 'uint'`);
 }
 
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
+const HEXADECIMAL = /^([+-]?)0[xX]([0-9a-fA-F]*)\.?([0-9a-fA-F]*)[pP]([+-]?\d+)$/;
+
+/**
+ * What Go's `ParseFloat` reads: numbers to the base of ten or, with an exponent of two, of sixteen,
+ * with underscores between digits. Undefined for other text, infinite beyond a double.
+ */
+function goFloat(text: string): number | undefined {
+  const isSpaced = /^[+-]?(?:0[xX]_?)?(?:[0-9a-fA-F.pP+-]|(?<=[0-9a-fA-F])_(?=[0-9a-fA-F]))*$/;
+  if (text.includes('_') && !isSpaced.test(text)) return undefined;
+  const plain = text.replaceAll('_', '');
+  if (DECIMAL.test(plain)) return Number(plain);
+  const [, sign, whole = '', fraction = '', power] = HEXADECIMAL.exec(plain) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  if (power === undefined || whole + fraction === '' || digits.length > HEX_DIGITS_MAX) {
+    return undefined;
+  }
+  const scale = Number(power) - 4 * fraction.length;
+  const size = Number(BigInt(`0x${digits === '' ? '0' : digits}`)) * 2 ** scale;
+  return sign === '-' ? -size : size;
+}
+
+/** Further ones do not change a double. */
+const HEX_DIGITS_MAX = 200;
+
 function parseDouble(text: string): CelValue {
-  const plain = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text);
-  if (plain) return Number(text);
+  const value = goFloat(text);
+  if (value !== undefined && Number.isFinite(value)) return value;
   const special = /^([+-]?)(?:inf|infinity)$/i.exec(text);
   if (special !== null) return special[1] === '-' ? -Infinity : Infinity;
   if (/^nan$/i.test(text)) return NaN;
@@ -339,8 +366,8 @@ function parseDouble(text: string): CelValue {
 }
 
 function parseBool(text: string): CelValue {
-  if (['true', 'True', 'TRUE', 't', '1'].includes(text)) return true;
-  if (['false', 'False', 'FALSE', 'f', '0'].includes(text)) return false;
+  if (['true', 'True', 'TRUE', 't', 'T', '1'].includes(text)) return true;
+  if (['false', 'False', 'FALSE', 'f', 'F', '0'].includes(text)) return false;
   return new CelError(`type conversion error from 'string' to 'bool'`);
 }
 

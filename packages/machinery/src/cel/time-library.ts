@@ -32,7 +32,7 @@ export function timestampText({ nanos }: Timestamp): string {
 }
 
 const RFC3339 =
-  /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+  /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
 export function parseTimestamp(text: string): CelValue {
   const found = RFC3339.exec(text);
@@ -46,6 +46,7 @@ export function parseTimestamp(text: string): CelValue {
   date.setUTCHours(h, mi, s);
   const isReal = date.getUTCMonth() === mo - 1 && date.getUTCDate() === d;
   if (!isReal || h > 23 || mi > 59 || s > 59) return wrong;
+  if (Number(hours ?? 0) > 24 || Number(minutes ?? 0) > 60) return wrong;
   const offset = (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60;
   const seconds = date.getTime() / 1000 - (sign === '-' ? -offset : offset);
   const nanos = BigInt(fraction.slice(0, 9).padEnd(9, '0'));
