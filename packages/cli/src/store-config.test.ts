@@ -32,6 +32,24 @@ cors: [https://a.example, https://b.example]
   assert.deepEqual(configTextArguments('x.yaml', ''), []);
 });
 
+test('names and numbers that are others in the file become those of flags', () => {
+  const text = `
+watch-progress-notify-interval: 600000000000
+heartbeat-interval: 100
+client-transport-security: { allowed-cn: a }
+peer-transport-security: { allowed-hostname: h, skip-client-san-verification: true }
+socket-options: { reuse-port: true }
+`;
+  assert.deepEqual(configTextArguments('x.yaml', text), [
+    '--watch-progress-notify-interval=600000000000ns',
+    '--heartbeat-interval=100',
+    '--client-cert-allowed-cn=a',
+    '--peer-cert-allowed-hostname=h',
+    '--peer-skip-client-san-verification=true',
+    '--socket-reuse-port=true',
+  ]);
+});
+
 test('what is no configuration is told with its file', () => {
   assert.throws(() => configTextArguments('x.yaml', '- a'), /x.yaml is no list of "flag: value"/);
   assert.throws(() => configTextArguments('x.yaml', 'a: [}'), /--config-file: x.yaml: /);

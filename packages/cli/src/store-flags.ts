@@ -86,6 +86,8 @@ function tlsVersion(text: string): string | undefined {
   throw new InvalidArgumentError('TLS1.2 or TLS1.3 is needed.');
 }
 
+const PREFIX = 'ETCD_';
+
 /** Each flag may come as `ETCD_FLAG_NAME` from the environment; as in etcd, empty is not given. */
 export function readEnvironment(
   command: Command,
@@ -94,9 +96,31 @@ export function readEnvironment(
   for (const option of command.options) {
     const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase();
     if (name === undefined || name === 'HELP' || name === 'VERSION') continue;
-    if (environment[`ETCD_${name}`] !== '') option.env(`ETCD_${name}`);
+    if (environment[`${PREFIX}${name}`] !== '') option.env(`${PREFIX}${name}`);
   }
   return command;
+}
+
+/**
+ * As in etcd: a variable whose flag is on the command line, too, is a conflict, and one that no
+ * flag has is told of.
+ */
+export function environmentFaults(
+  command: Command,
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly conflict: string | null; readonly unknown: readonly string[] } {
+  const unknown: string[] = [];
+  let conflict: string | null = null;
+  for (const variable of Object.keys(environment).sort()) {
+    if (!variable.startsWith(PREFIX)) continue;
+    const flag = `--${variable.slice(PREFIX.length).replaceAll('_', '-').toLowerCase()}`;
+    const option = command.options.find(({ long }) => long === flag);
+    if (option === undefined || flag === '--version') unknown.push(variable);
+    else if (command.getOptionValueSource(option.attributeName()) === 'cli') {
+      conflict ??= `${flag}: ${variable} is in the environment, too; unset it or omit the flag`;
+    }
+  }
+  return { conflict, unknown };
 }
 
 /** Go takes a flag of one dash for the same; commander would read it as single letters. */

@@ -17,7 +17,7 @@ export interface StoreProgramOptions extends ServingFlags {
   readonly name: string;
   readonly listenClientUrls: string;
   readonly advertiseClientUrls?: string;
-  readonly initialAdvertisePeerUrls?: string | boolean;
+  readonly initialAdvertisePeerUrls?: string;
   readonly listenMetricsUrls?: string;
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
@@ -75,9 +75,9 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       keepaliveMs: options.grpcKeepaliveInterval,
       keepaliveTimeoutMs: options.grpcKeepaliveTimeout,
     },
-    ...(typeof options.initialAdvertisePeerUrls === 'string'
-      ? { advertisePeerUrls: options.initialAdvertisePeerUrls.split(',') }
-      : {}),
+    ...(options.initialAdvertisePeerUrls === undefined
+      ? {}
+      : { advertisePeerUrls: options.initialAdvertisePeerUrls.split(',') }),
     advertiseClientUrls: (options.advertiseClientUrls ?? options.listenClientUrls).split(','),
     limits: {
       txnOpsMax: options.maxTxnOps,

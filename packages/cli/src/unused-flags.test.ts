@@ -1,67 +1,60 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { NEWER } from '@megaplane/etcd/newer-etcd.sim';
 import { Command } from 'commander';
 import { storeCommand } from './commands/store.ts';
-import { withTwoDashes } from './store-flags.ts';
+import { environmentFaults, readEnvironment, withTwoDashes } from './store-flags.ts';
 import { addUnusedFlags, refusedFlag, unusedFlags } from './unused-flags.ts';
 
-/** What `etcd --help` names, from 3.4 to 3.7, and what their sources define beyond it. */
-const OF_ETCD = `
-  advertise-client-urls auth-token auth-token-ttl auto-compaction-mode
-  auto-compaction-retention auto-tls backend-batch-interval backend-batch-limit
-  backend-bbolt-freelist-type bcrypt-cost bootstrap-defrag-threshold-megabytes cert-file
-  cipher-suites client-cert-allowed-hostname client-cert-auth client-cert-file client-crl-file
-  client-key-file compact-hash-check-time compaction-batch-limit compaction-sleep-interval
-  config-file corrupt-check-time cors data-dir debug discovery discovery-cacert discovery-cert
-  discovery-dial-timeout discovery-endpoints discovery-fallback
-  discovery-insecure-skip-tls-verify discovery-insecure-transport discovery-keepalive-time
-  discovery-keepalive-timeout discovery-key discovery-password discovery-proxy
-  discovery-request-timeout discovery-srv discovery-srv-name discovery-token discovery-user
-  distributed-tracing-address distributed-tracing-instance-id distributed-tracing-sampling-rate
-  distributed-tracing-service-name downgrade-check-time election-timeout
-  enable-distributed-tracing enable-grpc-gateway enable-log-rotation enable-pprof enable-v2
-  experimental-backend-bbolt-freelist-type experimental-bootstrap-defrag-threshold-megabytes
-  experimental-compact-hash-check-enabled experimental-compact-hash-check-time
-  experimental-compaction-batch-limit experimental-compaction-sleep-interval
-  experimental-corrupt-check-time experimental-distributed-tracing-address
-  experimental-distributed-tracing-instance-id experimental-distributed-tracing-sampling-rate
-  experimental-distributed-tracing-service-name experimental-downgrade-check-time
-  experimental-enable-distributed-tracing experimental-enable-lease-checkpoint
-  experimental-enable-lease-checkpoint-persist experimental-enable-v2v3
-  experimental-initial-corrupt-check experimental-memory-mlock
-  experimental-peer-skip-client-san-verification experimental-snapshot-catchup-entries
-  experimental-stop-grpc-service-on-defrag experimental-txn-mode-write-with-shared-buffer
-  experimental-warning-apply-duration experimental-warning-unary-request-duration
-  experimental-watch-progress-notify-interval feature-gates force-new-cluster
-  grpc-keepalive-interval grpc-keepalive-min-time grpc-keepalive-timeout heartbeat-interval
-  host-whitelist initial-advertise-peer-urls initial-cluster initial-cluster-state
-  initial-cluster-token initial-election-tick-advance key-file listen-client-http-urls
-  listen-client-urls listen-metrics-urls listen-peer-urls log-format log-level log-outputs
-  log-package-levels log-rotation-config-json logger max-concurrent-streams max-learners
-  max-request-bytes max-snapshots max-txn-ops max-wals memory-mlock metrics name peer-auto-tls
-  peer-cert-allowed-cn peer-cert-allowed-hostname peer-cert-file peer-client-cert-auth
-  peer-client-cert-file peer-client-key-file peer-crl-file peer-key-file
-  peer-skip-client-san-verification peer-trusted-ca-file pre-vote proxy proxy-dial-timeout
-  proxy-failure-wait proxy-read-timeout proxy-refresh-interval proxy-write-timeout
-  quota-backend-bytes raft-read-timeout raft-write-timeout self-signed-cert-validity
-  snapshot-catchup-entries snapshot-count socket-reuse-address socket-reuse-port
-  strict-reconfig-check tls-max-version tls-min-version trusted-ca-file unsafe-no-fsync
-  v2-deprecation version wal-dir warning-apply-duration warning-unary-request-duration
-  watch-progress-notify-interval
-`
-  .trim()
-  .split(/\s+/);
+/** The table of the docs: each flag of etcd, its releases, and what becomes of it here. */
+const ROWS = readFileSync(join(import.meta.dirname, '../../../docs/etcd-flags.md'), 'utf8')
+  .split('\n')
+  .map((line) => /^\| `--([a-z0-9-]+)` \| ([\d., ]+) \| (.*) \|$/.exec(line))
+  .filter((row) => row !== null)
+  .map(([, name = '', releases = '', here = '']) => ({ name, releases, here }));
 
-function parsed(...args: string[]): Command {
-  return addUnusedFlags(new Command('store')).parse(args, { from: 'user' });
+/** What `--help` of a real one names; null where it is not there. */
+function helpOf(program: string): string[] | null {
+  const { error, stdout, stderr } = spawnSync(program, ['--help'], { encoding: 'utf8' });
+  if (error !== undefined) return null;
+  const found = `${stdout}${stderr}`.matchAll(/^\s*--([a-z0-9-]+)/gm);
+  return [...found].map(([, name = '']) => name);
 }
 
-test('each flag of etcd is known', () => {
+/** Others than those without a use are left alone. */
+function parsed(...args: string[]): Command {
+  const command = addUnusedFlags(new Command('store')).allowUnknownOption().allowExcessArguments();
+  return command.parse(args, { from: 'user' });
+}
+
+test('each flag of etcd is known, and what the docs say of it is done', () => {
+  assert(ROWS.length > 140);
   const known = new Set(storeCommand(() => {}).options.map(({ long }) => long?.slice(2)));
-  assert.deepEqual(
-    OF_ETCD.filter((name) => !known.has(name)),
-    [],
-  );
+  for (const { name, here } of ROWS) {
+    assert(known.has(name), name);
+    const given = parsed(`--${name}=on`);
+    const isUnused = unusedFlags(given).includes(name);
+    const isRefused = refusedFlag(given) !== null;
+    const done = isRefused ? 'refused where' : isUnused ? 'taken' : 'obeyed';
+    assert(here.startsWith(done), `--${name} is ${done}, the docs say ${here}`);
+  }
+});
+
+test('the table of the docs has each flag that a real etcd names', (t) => {
+  const documented = new Set(ROWS.map(({ name }) => name));
+  const programs = ['etcd', ...(NEWER === null ? [] : [NEWER.etcd])];
+  const found = programs.map(helpOf).filter((names) => names !== null);
+  if (found.length === 0) return t.skip('needs etcd: apt-get install etcd-server');
+  for (const names of found) {
+    assert(names.length > 60, 'its help is read');
+    assert.deepEqual(
+      names.filter((name) => !documented.has(name)),
+      [],
+    );
+  }
 });
 
 test('values that etcd takes are taken', () => {
@@ -75,6 +68,26 @@ test('values that etcd takes are taken', () => {
   // etcd's own default, as printed configurations have it.
   const streams = given('--max-concurrent-streams=4294967295')['maxConcurrentStreams'];
   assert.equal(streams, 4_294_967_295);
+});
+
+test('variables of the environment are taken as etcd takes them', () => {
+  const faults = (environment: Record<string, string>, ...args: string[]) => {
+    const command = readEnvironment(
+      storeCommand(() => {}),
+      environment,
+    );
+    return environmentFaults(command.action(() => {}).parse(args, { from: 'user' }), environment);
+  };
+  const none = { conflict: null, unknown: [] };
+  assert.deepEqual(faults({ ETCD_NAME: 'a', PATH: '/bin', ETCDCTL_API: '3' }), none);
+  assert.deepEqual(faults({ ETCD_WAL_DIR: 'x' }, '--name', 'a'), none);
+  assert.match(faults({ ETCD_NAME: 'a' }, '--name', 'b').conflict ?? '', /--name: ETCD_NAME is in/);
+  const services = { ETCD_PORT: 'tcp://10.0.0.1:2379', ETCD_SERVICE_HOST: '10.0.0.1' };
+  assert.deepEqual(faults(services).unknown, ['ETCD_PORT', 'ETCD_SERVICE_HOST']);
+});
+
+test('help shows what envtest looks for', () => {
+  assert.match(storeCommand(() => {}).helpInformation(), /--unsafe-no-fsync/);
 });
 
 test('flags without a use are named, with one dash or two', () => {

@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { addForeignFlags, flagNames, foreignFlags, foreignValue } from './foreign-flags.ts';
 
 const UNUSED: readonly string[] = flagNames(`
-  initial-advertise-peer-urls initial-cluster initial-cluster-state initial-cluster-token
+  initial-cluster initial-cluster-state initial-cluster-token
   initial-corrupt-check initial-election-tick-advance
   peer-auto-tls peer-cert-allowed-cn peer-cert-allowed-hostname peer-cert-file
   peer-client-cert-auth peer-client-cert-file peer-client-key-file peer-crl-file

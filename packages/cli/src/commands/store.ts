@@ -5,7 +5,12 @@ import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import { foreignWarning } from '../foreign-flags.ts';
 import { type LogFlags, addLogOptions, logger } from '../logging.ts';
 import { serve } from '../service.ts';
-import { type ServingFlags, addServingFlags, readEnvironment } from '../store-flags.ts';
+import {
+  type ServingFlags,
+  addServingFlags,
+  environmentFaults,
+  readEnvironment,
+} from '../store-flags.ts';
 import { addUnusedFlags, refusedFlag, unusedFlags } from '../unused-flags.ts';
 import {
   durabilityModes,
@@ -27,7 +32,7 @@ interface Flags extends ServingFlags, LogFlags {
   readonly listenClientUrls: string;
   readonly advertiseClientUrls?: string;
   /** Shown in the list of members. */
-  readonly initialAdvertisePeerUrls?: string | boolean;
+  readonly initialAdvertisePeerUrls?: string;
   readonly listenMetricsUrls?: string;
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
@@ -69,9 +74,11 @@ function serving(command: Command, done: (exitCode: number) => void): Command {
       await again.parseAsync(configArguments(flags.configFile), { from: 'user' });
       return;
     }
-    const refused = refusedFlag(command);
+    const { conflict, unknown } = environmentFaults(command, process.env);
+    const refused = conflict ?? refusedFlag(command);
     if (refused !== null) throw new Error(refused);
     const log = logger(flags);
+    if (unknown.length > 0) log('warn', `no flag has these variables: ${unknown.join(', ')}`);
     const what = 'a store of one member has no use for these flags';
     const warning = foreignWarning(what, unusedFlags(command));
     if (warning !== '') log('warn', warning);
@@ -102,7 +109,7 @@ function described(): Command {
         .hideHelp(),
     )
     .optionsGroup('Data:')
-    .addOption(new Option('--unsafe-no-fsync [on]').argParser(flagValue).hideHelp())
+    .option('--unsafe-no-fsync [on]', 'fsync is buffered, as --durability has it', flagValue)
     .option('--data-dir <dir>', 'log and snapshots', path, 'default.etcd')
     .option(
       '--durability <modes>',
@@ -123,6 +130,7 @@ function described(): Command {
     .option('--name <name>', 'of this member', 'default')
     .option('--listen-client-urls <urls>', 'where clients connect', 'http://127.0.0.1:2379')
     .option('--advertise-client-urls <urls>', 'what clients are told (default: the same)')
+    .addOption(new Option('--initial-advertise-peer-urls <urls>').hideHelp())
     .option('--listen-metrics-urls <urls>', 'further addresses of /metrics and /health')
     .option('--max-request-bytes <size>', 'largest request', sizeBytes, 1_572_864)
     .option('--max-txn-ops <count>', 'operations in a transaction', wholeNumber(1, 1e6), 128)
