@@ -2,7 +2,12 @@
  * JSON as protobuf messages by tables: which member of an object is which field of its message, and
  * how it is written. Members come in the order of the object, which readers of protobuf allow.
  */
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@megaplane/machinery/json-value';
 import {
   closeMessage,
   openMessage,
@@ -45,7 +50,7 @@ export const bool: Write = (out, field, value) => {
 };
 
 export const double: Write = (out, field, value) => {
-  if (typeof value === 'number' && value !== 0) out.double(field, value);
+  if (isNumber(value) && value !== 0) out.double(field, Number(value));
 };
 
 export const integer: Write = (out, field, value) => {

@@ -1,7 +1,7 @@
 /** Service accounts and their tokens: TokenRequest, TokenReview, and reading bearer tokens. */
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { JsonObject } from '@megaplane/machinery/json-value';
+import { isNumber, type JsonObject } from '@megaplane/machinery/json-value';
 import {
   badRequest,
   conflict,
@@ -131,7 +131,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const { call, world, body } = context;
   const { namespace, name } = call.info;
   const wished = valueAt(body, 'spec', 'expirationSeconds');
-  const seconds = typeof wished === 'number' ? wished : SECONDS_DEFAULT;
+  const seconds = isNumber(wished) ? Number(wished) : SECONDS_DEFAULT;
   const fault = addressFault(context);
   if (fault !== null) {
     call.fail(fault);

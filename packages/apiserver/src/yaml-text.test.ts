@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { parseYaml } from './yaml-body.ts';
 import { yamlText } from './printed-text.ts';
 
@@ -119,4 +120,23 @@ test('what is printed of a large value costs no more for each of its parts', () 
   costMs(2000);
   const few = Math.max(1, costMs(2000));
   assert.ok(costMs(40_000) < 100 * few, 'twenty times as much takes a hundred times as long');
+});
+
+test('numbers are written as upstream’s library writes what it reads of JSON', () => {
+  for (const [json, yaml] of [
+    ['1000000', '1000000'],
+    ['100000.5', '100000.5'],
+    ['1234567.5', '1.2345675e+06'],
+    ['123456789.12345679', '1.2345678912345679e+08'],
+    ['0.0001', '0.0001'],
+    ['0.00001', '1e-05'],
+    ['1e-7', '1e-07'],
+    ['1e20', '1e+20'],
+    ['1e300', '1e+300'],
+    ['9007199254740993', '9007199254740993'],
+    ['-9223372036854775808', '-9223372036854775808'],
+    ['18446744073709551616', '1.8446744073709552e+19'],
+  ] as const) {
+    assert.equal(yamlText(parseJson(json)), `${yaml}\n`, json);
+  }
 });

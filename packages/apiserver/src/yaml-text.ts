@@ -4,6 +4,7 @@
  * 80. The rules are libyaml's and go-yaml's (version 2).
  */
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { doubleText } from '@megaplane/machinery/cel/standard-library';
 
 /** Strings are folded at the first space beyond this column. */
 const WIDTH_MAX = 80;
@@ -107,7 +108,14 @@ class Printer {
 function scalar(value: JsonValue, indent: number, column: number): string {
   if (typeof value === 'string') return styled(value, false, indent, column);
   if (Array.isArray(value)) return '[]';
+  if (typeof value === 'number') return numberText(value);
   return isObject(value) ? '{}' : String(value);
+}
+
+/** What JSON writes as an integer of 64 bits stays one, with a sign or without. */
+function numberText(value: number): string {
+  const isInteger = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64;
+  return isInteger ? JSON.stringify(value) : doubleText(value);
 }
 
 function styled(text: string, isKey: boolean, indent: number, column: number): string {

@@ -11,6 +11,7 @@ import {
 } from './deployment-spec.ts';
 import { controllerReference, ownerOfObject } from './pod-control.ts';
 import { replicasOf } from './replicaset.ts';
+import { integerOf } from '@megaplane/machinery/selectors';
 
 export const REVISION = 'deployment.kubernetes.io/revision';
 const REVISION_HISTORY = 'deployment.kubernetes.io/revision-history';
@@ -45,15 +46,7 @@ export function splitSets(
 
 /** Of 64 bits; 0 where there is none, or none that is a number. */
 export function revisionNumber(object: JsonObject): bigint {
-  return int64Of(annotation(object, REVISION)) ?? 0n;
-}
-
-/** Go's `ParseInt` for 64 bits; undefined for what it refuses. */
-export function int64Of(text: string): bigint | undefined {
-  const digits = /^[+-]?0*([0-9]{1,19})$/.exec(text)?.[1];
-  if (digits === undefined) return undefined;
-  const value = text.startsWith('-') ? -BigInt(digits) : BigInt(digits);
-  return BigInt.asIntN(64, value) === value ? value : undefined;
+  return integerOf(annotation(object, REVISION)) ?? 0n;
 }
 
 function annotation(object: JsonObject, name: string): string {

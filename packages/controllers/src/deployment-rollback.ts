@@ -1,13 +1,9 @@
 /** Rollbacks by annotation, the way of clients from before `apps/v1`: `kubectl` has its own. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import {
-  compareRevisions,
-  int64Of,
-  isOwnAnnotation,
-  revisionNumber,
-} from './deployment-revisions.ts';
+import { compareRevisions, isOwnAnnotation, revisionNumber } from './deployment-revisions.ts';
 import { HASH_LABEL, isSameTemplate, nameOf } from './deployment-spec.ts';
+import { integerOf } from '@megaplane/machinery/selectors';
 
 const ROLLBACK = 'deprecated.deployment.rollback.to';
 
@@ -21,7 +17,7 @@ export interface Rollback {
 
 /** The revision to go back to, 0 for the one before; undefined where nobody asks for it. */
 export function rollbackRevision(deployment: JsonObject): bigint | undefined {
-  return int64Of(stringAt(deployment, 'metadata', 'annotations', ROLLBACK));
+  return integerOf(stringAt(deployment, 'metadata', 'annotations', ROLLBACK));
 }
 
 /** Whatever comes of it, the annotation goes. */

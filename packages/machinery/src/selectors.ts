@@ -232,13 +232,14 @@ function keyError(key: string, path = '<nil>'): FieldError | undefined {
   return found.length === 0 ? undefined : invalidValue(path, key, found.join('; '));
 }
 
-const INTEGER = /^[+-]?[0-9]+$/;
+const INTEGER = /^[+-]?0*([0-9]{1,19})$/;
 const INT64_MAX = 2n ** 63n - 1n;
 
 /** A label value read as Go reads an int64; undefined where it is none. */
 export function integerOf(text: string): bigint | undefined {
-  if (!INTEGER.test(text)) return undefined;
-  const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
+  const digits = INTEGER.exec(text)?.[1];
+  if (digits === undefined) return undefined;
+  const value = text.startsWith('-') ? -BigInt(digits) : BigInt(digits);
   return value > INT64_MAX || value < -INT64_MAX - 1n ? undefined : value;
 }
 

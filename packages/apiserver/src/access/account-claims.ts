@@ -4,7 +4,12 @@
  * be read.
  */
 import { duplicateFields } from '@megaplane/machinery/strict-json';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@megaplane/machinery/json-value';
 import { LEGACY_ISSUER } from './account-issuer.ts';
 
 /** Clocks differ by so much at most. */
@@ -87,7 +92,7 @@ function faultOf(value: JsonValue, shape: Shape): string {
 function visit(value: JsonValue, shape: Shape, found: { first: string }): string {
   if (shape === 'texts') return isTexts(value) ? '' : `${LIBRARY}: ${AUDIENCE}`;
   if (value === null) return '';
-  if (shape === 'date') return typeof value === 'number' ? '' : `${LIBRARY}: ${DATE}`;
+  if (shape === 'date') return isNumber(value) ? '' : `${LIBRARY}: ${DATE}`;
   const wanted = shape === 'text' ? 'string' : shape.type;
   const isFit = shape === 'text' ? typeof value === 'string' : isObject(value);
   if (!isFit)
@@ -112,18 +117,17 @@ function isTexts(value: JsonValue): boolean {
 
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
-  return typeof value === 'boolean' ? 'bool' : typeof value;
+  return typeof value === 'boolean' ? 'bool' : isNumber(value) ? 'number' : typeof value;
 }
 
 /** Why a token with these claims does not hold now, as far as time goes; '' where it does. */
 export function timeFault(claims: JsonObject, nowMs: number): string {
   const { iss: issuer, exp: expires, nbf: starts, iat: issued } = claims;
   if (issuer === LEGACY_ISSUER) return '';
-  const at = (date: number): number => Math.trunc(date) * 1000;
-  if (typeof starts === 'number' && nowMs + LEEWAY_MS < at(starts))
-    return `${TOKEN} is not valid yet`;
-  if (typeof expires === 'number' && nowMs - LEEWAY_MS > at(expires)) return `${TOKEN} has expired`;
-  if (typeof issued === 'number' && nowMs + LEEWAY_MS < at(issued)) {
+  const at = (date: number | bigint): number => Math.trunc(Number(date)) * 1000;
+  if (isNumber(starts) && nowMs + LEEWAY_MS < at(starts)) return `${TOKEN} is not valid yet`;
+  if (isNumber(expires) && nowMs - LEEWAY_MS > at(expires)) return `${TOKEN} has expired`;
+  if (isNumber(issued) && nowMs + LEEWAY_MS < at(issued)) {
     return `${TOKEN} is issued in the future`;
   }
   return '';

@@ -6,7 +6,12 @@ import type { KeyObject } from 'node:crypto';
 import { CALL_COST_MAX, type Program } from '@megaplane/machinery/cel/program';
 import { fromJson, toJson } from '@megaplane/machinery/cel/json-values';
 import { CelError } from '@megaplane/machinery/cel/values';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@megaplane/machinery/json-value';
 import type { TokenReader, Unknown } from '../authentication.ts';
 import { CREDENTIAL_ID_KEY, identityOf, type Identity } from '../identity.ts';
 import { isSignedBy, parseJwt, textsOf, type Jwt } from './jwt.ts';
@@ -76,7 +81,6 @@ export function jwtReader(
   };
 }
 
-const isNumber = (claim: JsonValue): boolean => typeof claim === 'number';
 const isText = (claim: JsonValue): boolean => claim === null || typeof claim === 'string';
 const isTexts = (claim: JsonValue): boolean =>
   Array.isArray(claim) ? claim.every((one) => typeof one === 'string') : isText(claim);
@@ -107,10 +111,10 @@ function verify(jwt: Jwt, issuer: JwtIssuer, keys: IssuerKeys, nowMs: number): U
     }
   }
   // parts of a second do not count
-  if (typeof expires !== 'number' || Math.trunc(expires) * 1000 <= nowMs) {
+  if (!isNumber(expires) || Math.trunc(Number(expires)) * 1000 <= nowMs) {
     throw new TokenRefused('its time is over');
   }
-  if (typeof starts === 'number' && starts * 1000 > nowMs + SKEW_MS) {
+  if (isNumber(starts) && Number(starts) * 1000 > nowMs + SKEW_MS) {
     throw new TokenRefused('its time has not come');
   }
   const keyId = typeof header['kid'] === 'string' ? header['kid'] : undefined;

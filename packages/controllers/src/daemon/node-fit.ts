@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { type Taint, tolerates } from '../tolerations.ts';
+import { integerOf } from '@megaplane/machinery/selectors';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 
@@ -119,18 +120,18 @@ function meets(requirement: JsonValue, value: JsonValue | undefined): boolean {
     case 'DoesNotExist':
       return !isThere;
     case 'Gt':
-      return (
-        isThere && isInteger(value) && isInteger(values[0]) && Number(value) > Number(values[0])
-      );
+      return isThere && compareIntegers(value, values[0]) > 0;
     case 'Lt':
-      return (
-        isThere && isInteger(value) && isInteger(values[0]) && Number(value) < Number(values[0])
-      );
+      return isThere && compareIntegers(value, values[0]) < 0;
     default:
       return false;
   }
 }
 
-function isInteger(value: JsonValue | undefined): boolean {
-  return typeof value === 'string' && /^[+-]?\d+$/.test(value);
+/** Of 64 bits; 0 where one of the texts is none. */
+function compareIntegers(left: string, right: JsonValue | undefined): number {
+  const one = integerOf(left);
+  const other = typeof right === 'string' ? integerOf(right) : undefined;
+  if (one === undefined || other === undefined) return 0;
+  return one < other ? -1 : one > other ? 1 : 0;
 }

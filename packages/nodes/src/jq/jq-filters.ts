@@ -1,6 +1,6 @@
 /** Functions of jq that take filters: they choose what is worked out, and where. */
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import { isObject } from '@megaplane/machinery/json-value';
+import { isNumber, isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
 import {
   beyond,
@@ -21,7 +21,7 @@ import { isTruthy, shown } from './jq-values.ts';
 type FilterOf = (args: readonly Node[]) => Node;
 
 function numberOf(value: JsonValue): number {
-  if (typeof value === 'number') return value;
+  if (isNumber(value)) return Number(value);
   throw new JqError(`expected a number but got: ${shown(value)}`);
 }
 
@@ -246,7 +246,7 @@ const TYPES: Readonly<Record<string, FilterOf>> = {
   'arrays/0': ofType((value) => Array.isArray(value)),
   'objects/0': ofType((value) => isObject(value)),
   'strings/0': ofType((value) => typeof value === 'string'),
-  'numbers/0': ofType((value) => typeof value === 'number'),
+  'numbers/0': ofType((value) => isNumber(value)),
   'booleans/0': ofType((value) => typeof value === 'boolean'),
   'nulls/0': ofType((value) => value === null),
   'values/0': ofType((value) => value !== null),

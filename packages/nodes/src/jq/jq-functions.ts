@@ -1,12 +1,13 @@
 /** The functions of jq that expressions of stages may call. Others are refused by name. */
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import { isObject } from '@megaplane/machinery/json-value';
+import { isNumber, isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
 import { jsonOf, jsonText } from './jq-formats.ts';
 import { isMatch, matchesOf } from './jq-matches.ts';
 import { brokenDown, readTime, secondsOf, timeText } from './jq-times.ts';
 import { compareJq, indexed, isTruthy, iterated, jqType, shown, sum } from './jq-values.ts';
+import { exactNumber } from '@megaplane/machinery/json-reader';
 
 /** A filter gives any number of values for one. */
 export type Filter = (input: JsonValue) => readonly JsonValue[];
@@ -23,12 +24,13 @@ function list(value: JsonValue): JsonValue[] {
 }
 
 function number(value: JsonValue): number {
-  if (typeof value === 'number') return value;
+  if (isNumber(value)) return Number(value);
   throw new JqError(`expected a number but got: ${shown(value)}`);
 }
 
-function lengthOf(value: JsonValue): number {
+function lengthOf(value: JsonValue): number | bigint {
   if (value === null) return 0;
+  if (typeof value === 'bigint') return value < 0n ? -value : value;
   if (typeof value === 'number') return Math.abs(value);
   if (typeof value === 'string') return Array.from(value).length;
   if (Array.isArray(value)) return value.length;
@@ -64,10 +66,10 @@ function isPart(whole: JsonValue, part: JsonValue): boolean {
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-function toNumber(value: JsonValue): number {
-  if (typeof value === 'number') return value;
-  const isNumber = typeof value === 'string' && NUMBER.test(value);
-  const number = isNumber ? Number(value) : Number.NaN;
+function toNumber(value: JsonValue): number | bigint {
+  if (isNumber(value)) return value;
+  const isText = typeof value === 'string' && NUMBER.test(value);
+  const number = isText ? exactNumber(value) : Number.NaN;
   if (Number.isNaN(number)) throw new JqError(`tonumber cannot be applied to: ${shown(value)}`);
   return number;
 }

@@ -1,7 +1,8 @@
 /** Values of jq: how they compare, add up and are told apart. */
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { isObject } from '@megaplane/machinery/json-value';
+import { isNumber, isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
+import { wholeNumber } from '@megaplane/machinery/json-text';
 
 /** Text that one operation may make. */
 const TEXT_LENGTH_MAX: number = 4 * 1024 * 1024;
@@ -10,7 +11,7 @@ const TEXT_LENGTH_MAX: number = 4 * 1024 * 1024;
 export function jqType(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  return typeof value;
+  return isNumber(value) ? 'number' : typeof value;
 }
 
 /** A value as messages show it: its type and some of it. */
@@ -29,7 +30,7 @@ function rankOf(value: JsonValue): number {
   if (value === null) return 0;
   if (value === false) return 1;
   if (value === true) return 2;
-  if (typeof value === 'number') return 3;
+  if (isNumber(value)) return 3;
   if (typeof value === 'string') return 4;
   return Array.isArray(value) ? 5 : 6;
 }
@@ -38,7 +39,7 @@ function rankOf(value: JsonValue): number {
 export function compareJq(left: JsonValue, right: JsonValue): number {
   const rank = rankOf(left) - rankOf(right);
   if (rank !== 0) return rank;
-  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (isNumber(left) && isNumber(right)) return left < right ? -1 : left > right ? 1 : 0;
   if (typeof left === 'string' && typeof right === 'string') {
     return Buffer.compare(Buffer.from(left), Buffer.from(right));
   }
@@ -90,7 +91,7 @@ export function operate(op: string, left: JsonValue, right: JsonValue): JsonValu
 export function sum(left: JsonValue, right: JsonValue): JsonValue {
   if (left === null) return right;
   if (right === null) return left;
-  if (typeof left === 'number' && typeof right === 'number') return left + right;
+  if (isNumber(left) && isNumber(right)) return calculate('+', left, right);
   if (typeof left === 'string' && typeof right === 'string') return left + right;
   if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right];
   if (isObject(left) && isObject(right)) return { ...left, ...right };
@@ -104,16 +105,42 @@ const VERBS: Readonly<Record<string, string>> = {
   '%': 'modulo',
 };
 
-function calculate(op: string, left: JsonValue, right: JsonValue): JsonValue {
-  if (typeof left === 'number' && typeof right === 'number') {
-    if (op === '-') return left - right;
-    if (op === '*') return left * right;
-    const divisor = op === '%' ? Math.trunc(right) : right;
-    if (divisor === 0) {
+type Numeric = number | bigint;
+
+/** Whole numbers that a double does not hold are reckoned with to the last digit. */
+function calculateNumbers(op: string, left: Numeric, right: Numeric): Numeric {
+  if (op === '/' || op === '%') {
+    const divisor = op === '%' ? truncated(right) : right;
+    if (Number(divisor) === 0) {
       throw new JqError(`cannot ${VERBS[op]} ${shown(left)} by: ${shown(right)}`);
     }
-    return op === '%' ? Math.trunc(left) % Math.abs(divisor) : left / right;
   }
+  const isWhole = isInteger(left) && isInteger(right) && op !== '/';
+  const isLong = typeof left === 'bigint' || typeof right === 'bigint';
+  if (isWhole && isLong) return exactly(op, BigInt(left), BigInt(right));
+  const [a, b] = [Number(left), Number(right)];
+  if (op === '+') return a + b;
+  if (op === '-') return a - b;
+  if (op === '*') return a * b;
+  return op === '%' ? Math.trunc(a) % Math.abs(Math.trunc(b)) : a / b;
+}
+
+function exactly(op: string, left: bigint, right: bigint): Numeric {
+  if (op === '+') return wholeNumber(left + right);
+  if (op === '-') return wholeNumber(left - right);
+  return wholeNumber(op === '*' ? left * right : left % right);
+}
+
+function isInteger(value: Numeric): boolean {
+  return typeof value === 'bigint' || Number.isInteger(value);
+}
+
+function truncated(value: Numeric): Numeric {
+  return typeof value === 'bigint' ? value : Math.trunc(value);
+}
+
+function calculate(op: string, left: JsonValue, right: JsonValue): JsonValue {
+  if (isNumber(left) && isNumber(right)) return calculateNumbers(op, left, right);
   if (op === '-' && Array.isArray(left) && Array.isArray(right)) {
     return left.filter((item) => !right.some((other) => compareJq(item, other) === 0));
   }

@@ -70,3 +70,26 @@ test('no text makes a query do anything but answer or be refused', () => {
     { numRuns: 2000 },
   );
 });
+
+test('integers of 64 bits are reckoned with to the last digit, and compared so', () => {
+  const data = { long: 9007199254740993n, next: 9007199254740994n, one: 1 };
+  for (const [query, value] of [
+    ['.long', 9007199254740993n],
+    ['.long + .one', 9007199254740994n],
+    ['.next - .long', 1],
+    ['.long * 2', 18014398509481986n],
+    ['.long % 10', 3],
+    ['.long == .next', false],
+    ['.long < .next', true],
+    ['.long | type', 'number'],
+    ['.long | tostring', '9007199254740993'],
+    ['"9007199254740993" | tonumber', 9007199254740993n],
+    ['.long / 1.5', 6004799503160661],
+    ['[.next, .long] | sort | .[0]', 9007199254740993n],
+    ['-.long', -9007199254740993n],
+    ['.long | length', 9007199254740993n],
+    ['.long | floor', 9007199254740992],
+  ] as const) {
+    assert.deepEqual(read(query).run(data), [value], query);
+  }
+});

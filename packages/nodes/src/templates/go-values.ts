@@ -15,6 +15,7 @@
  */
 
 import { GoTime } from './go-time.ts';
+import { wholeNumber } from '@megaplane/machinery/json-text';
 
 /** A float64; numbers of objects are json.Number and so are something else. */
 export class GoFloat {
@@ -131,9 +132,9 @@ export function typeName(value: GoValue): string {
 /** The value as JSON: what `Quote`, `toJson` and `YAML` write. */
 export function jsonOf(value: GoValue): unknown {
   if (value === undefined) return null;
-  if (typeof value === 'bigint') return Number(value);
+  if (typeof value === 'bigint') return wholeNumber(value);
   if (value instanceof GoFloat) return value.value;
-  if (value instanceof GoInt64) return Number(value.value);
+  if (value instanceof GoInt64) return wholeNumber(value.value);
   if (value instanceof GoTime) return value.rfc3339;
   if (isList(value)) return value.map(jsonOf);
   if (isMap(value)) {
