@@ -1,4 +1,5 @@
 /** Whether an identity may do what a request asks. */
+import { ownMember } from '@megaplane/base/members';
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Identity } from './identity.ts';
@@ -84,7 +85,7 @@ export function outcomeOf({
 /** The text of the 500 that a decision ends with which could not be made. */
 export function failureText(path: string, error: string): string {
   const text = `Internal Server Error: ${JSON.stringify(path)}: ${error}`;
-  return `${text.replaceAll(/[&<>]/g, (one) => MARKUP[one] ?? one)}\n`;
+  return `${text.replaceAll(/[&<>]/g, (one) => ownMember(MARKUP, one) ?? one)}\n`;
 }
 
 const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };

@@ -4,6 +4,7 @@
  * its spec, the PodScheduled condition in its status, and labels of the binding. The ordinary case
  * only; whatever is unusual about the pod is left to the way that parses it.
  */
+import { ownMember } from '@megaplane/base/members';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import { BEFORE_NODE_NAME } from './pod-spec-order.ts';
 import { Sink } from './sink.ts';
@@ -81,7 +82,7 @@ export function spliceBinding(row: Row, binding: SplicedBinding): Buffer | null 
 function labelsText(labels: Readonly<Record<string, string>>, names: readonly string[]): string {
   let members = '';
   for (const name of names) {
-    members += `${members === '' ? '' : ','}"${name}":${JSON.stringify(labels[name])}`;
+    members += `${members === '' ? '' : ','}"${name}":${JSON.stringify(ownMember(labels, name))}`;
   }
   if (labelsAt < 0) return `,"labels":{${members}}`;
   return `${isBehind ? ',' : ''}${members}${isBefore ? ',' : ''}`;

@@ -1,4 +1,5 @@
 /** One request on its way through the server: what it asks, who asks, and how it is answered. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { httpCode, statusBytes, type Status } from '@megaplane/machinery/status';
@@ -192,7 +193,7 @@ export class Call {
   /** Adds an annotation for the audit log; the first of a name stays. */
   annotate(name: string, value: string): void {
     this.annotations ??= {};
-    this.annotations[name] ??= value;
+    if (ownMember(this.annotations, name) === undefined) putMember(this.annotations, name, value);
   }
 
   /** The body of the request; good until the handler returns, or for ever after `keepBody`. */

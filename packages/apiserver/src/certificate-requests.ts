@@ -2,6 +2,7 @@
  * CertificateSigningRequests: who asks is whoever the request came from, and what was asked for,
  * approved and signed changes by its own subresource only.
  */
+import { putMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -39,7 +40,7 @@ function nameAsker(object: JsonObject, { call }: RuleContext): void {
   if (uid !== '') spec['uid'] = uid;
   if (groups.length > 0) spec['groups'] = [...groups];
   const more: JsonObject = {};
-  for (const [key, values] of Object.entries(extra)) more[key] = [...values];
+  for (const [key, values] of Object.entries(extra)) putMember(more, key, [...values]);
   if (Object.keys(more).length > 0) spec['extra'] = more;
   object['spec'] = spec;
   object['status'] = {};

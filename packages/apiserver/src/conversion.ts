@@ -2,6 +2,7 @@
  * Versions of one kind that share their stored objects: events of two groups, autoscalers of two
  * versions, and kinds whose versions differ in their apiVersion only.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Resource } from '@megaplane/machinery/kinds';
 import { scalerToV1, storedScaler } from './scaler-conversion.ts';
@@ -37,7 +38,7 @@ function convert(
   const isEvent = resource.kind === 'Event' && resource.group === 'events.k8s.io';
   const renamed: JsonObject = {};
   for (const [field, value] of Object.entries(object)) {
-    renamed[isEvent ? rename(field, from) : field] = value;
+    putMember(renamed, isEvent ? rename(field, from) : field, value);
   }
   renamed['apiVersion'] = apiVersion;
   if (isEvent && from === 0) dropEmpty(renamed, ['reportingController', 'reportingInstance']);
@@ -49,7 +50,7 @@ function convert(
 
 /** Fields that the older version always writes and the newer one leaves out when empty. */
 function dropEmpty(object: JsonObject, fields: readonly string[]): void {
-  for (const field of fields) if (object[field] === '') delete object[field];
+  for (const field of fields) if (ownMember(object, field) === '') delete object[field];
 }
 
 function rename(field: string, from: 0 | 1): string {

@@ -2,6 +2,7 @@
  * What a DELETE does to an object: remove it now, mark it, or nothing because it is on its way.
  * Pure: the caller reads, writes and answers.
  */
+import { putMember } from '@megaplane/base/members';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { isNumber, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
@@ -176,7 +177,7 @@ export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject
   const metadata: JsonObject = { ...objectAt(object, 'metadata') };
   for (const [field, value] of Object.entries(fields)) {
     if (Array.isArray(value) && value.length === 0) delete metadata[field];
-    else metadata[field] = value;
+    else putMember(metadata, field, value);
   }
   return { ...object, metadata };
 }

@@ -2,6 +2,7 @@
  * What a write may not change, whatever admission makes of it: upstream's strategies come after the
  * plugins that change objects.
  */
+import { putMember } from '@megaplane/base/members';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
@@ -12,14 +13,14 @@ const OF_STATUS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'metadata'
 export function keepAllButStatus(next: JsonObject, previous: JsonObject): void {
   for (const field of Object.keys(next)) if (!OF_STATUS.has(field)) delete next[field];
   for (const [field, value] of Object.entries(previous)) {
-    if (!OF_STATUS.has(field)) next[field] = value;
+    if (!OF_STATUS.has(field)) putMember(next, field, value);
   }
 }
 
 /** A field as it was, or gone where it was not. */
 export function keepField(next: JsonObject, field: string, value: JsonValue | undefined): void {
   if (value === undefined) delete next[field];
-  else next[field] = value;
+  else putMember(next, field, value);
 }
 
 /** What is in no namespace stays so. */

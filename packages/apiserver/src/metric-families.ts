@@ -1,4 +1,6 @@
 /** Families of metrics: upstream's names, types and explanations (v1.36.1). */
+import { ownMember } from '@megaplane/base/members';
+
 type Type = 'counter' | 'gauge' | 'histogram';
 
 const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = {
@@ -434,6 +436,6 @@ const FAMILIES: Readonly<Record<string, readonly [type: Type, help: string]>> = 
 
 /** Appends the two lines that stand before the samples of a family. */
 export function printFamily(lines: string[], name: string): void {
-  const [type, help] = FAMILIES[name] ?? ['gauge', ''];
+  const [type, help] = ownMember(FAMILIES, name) ?? ['gauge', ''];
   lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
 }

@@ -1,5 +1,6 @@
 /** What the server counts, and `/metrics` in Prometheus' text format with upstream's names. */
 import { labelValue } from '@megaplane/base/visible-text';
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { AnswerSizes, Call } from './call.ts';
 import { Histogram } from './histogram.ts';
@@ -378,7 +379,7 @@ const BUILD_FACTS: JsonObject = Object.fromEntries(
     ['major', 'major'],
     ['minor', 'minor'],
     ['platform', 'platform'],
-  ].map(([label = '', name = '']) => [label, VERSION[name] ?? '']),
+  ].map(([label = '', name = '']) => [label, ownMember(VERSION, name) ?? '']),
 );
 /** Of what is spoken, and what it can be taken for. */
 const COMPATIBILITY =

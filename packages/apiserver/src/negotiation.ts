@@ -1,4 +1,5 @@
 /** Content negotiation of answers: which of the clauses of an Accept header the server serves. */
+import { ownMember } from '@megaplane/base/members';
 import {
   failed,
   notAcceptable,
@@ -130,7 +131,7 @@ function isOffered(type: string, offer: Offer): boolean {
 
 /** The encoding that a clause stands for; undefined where there is none. */
 export function encodingOf({ type }: Clause): Negotiated['encoding'] | undefined {
-  return ENCODINGS[type];
+  return ownMember(ENCODINGS, type);
 }
 
 /** YAML has no form for streams, and only where there are objects has the server a version. */
@@ -148,7 +149,7 @@ function transformOf(
   const { parameters } = clause;
   if (!['as', 'g', 'v'].some((name) => parameters.has(name)))
     return { transform: 'none', version: '' };
-  const transform = TRANSFORMS[parameters.get('as') ?? ''];
+  const transform = ownMember(TRANSFORMS, parameters.get('as') ?? '');
   const version = parameters.get('v') ?? '';
   if (transform === undefined || !offer.tables) return null;
   if (transform === 'table' && offer.isUnprinted === true) return null;

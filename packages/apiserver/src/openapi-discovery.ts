@@ -1,4 +1,5 @@
 /** Paths of OpenAPI documents that are of no resource: discovery, version, issuers of tokens. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { descriptionOf, worded } from './openapi-descriptions.ts';
 import { findType } from '@megaplane/machinery/schema';
@@ -71,7 +72,8 @@ export const LOOKUP_NAMES: readonly string[] = Object.keys(LOOKUPS);
 /** What the document `name` (`version`, `apis/apps`) is of; undefined where it is of resources. */
 function lookupOf(name: string): Lookup | undefined {
   const [first, group, version] = name.split('/');
-  if (first !== 'apis' || group === undefined || version !== undefined) return LOOKUPS[name];
+  if (first !== 'apis' || group === undefined || version !== undefined)
+    return ownMember(LOOKUPS, name);
   const camel = groupCamel(group);
   return {
     tag: camel.charAt(0).toLowerCase() + camel.slice(1),
@@ -117,11 +119,11 @@ function infoSchema({ wrapsReferences }: Dialect): JsonObject {
   const properties: JsonObject = {};
   for (const name of Object.keys(VERSION).toSorted()) {
     const isAlways = wrapsReferences && INFO_REQUIRED.includes(name);
-    properties[name] = {
+    putMember(properties, name, {
       ...worded(fields.get(name)),
       type: 'string',
       ...(isAlways ? { default: '' } : {}),
-    };
+    });
   }
   return { ...worded(text), type: 'object', required: INFO_REQUIRED, properties };
 }

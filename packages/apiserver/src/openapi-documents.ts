@@ -3,6 +3,7 @@
  * their turn, and kept as bytes. The hash of a document is that of what it is made from (release,
  * definitions), which changes when it would, so that an index costs no building.
  */
+import { putMember } from '@megaplane/base/members';
 import { createHash } from 'node:crypto';
 import { groups } from '@megaplane/machinery/kinds';
 import type { RemoteService } from './aggregation/remote-service.ts';
@@ -107,11 +108,13 @@ export class OpenApiDocuments {
   #paths(): Record<string, { serverRelativeURL: string }> {
     const paths: Record<string, { serverRelativeURL: string }> = {};
     for (const name of this.#names()) {
-      paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${this.hashOf(name)}` };
+      putMember(paths, name, {
+        serverRelativeURL: `/openapi/v3/${name}?hash=${this.hashOf(name)}`,
+      });
     }
     for (const { publications } of this.#remotes.all()) {
       for (const [name, hash] of publications.version3) {
-        paths[name] = { serverRelativeURL: `/openapi/v3/${name}?hash=${hash}` };
+        putMember(paths, name, { serverRelativeURL: `/openapi/v3/${name}?hash=${hash}` });
       }
     }
     return paths;

@@ -1,4 +1,5 @@
 /** Parameters of operations in OpenAPI documents, and which of them a whole path shares. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import { findTypeOfKind, type Shape } from '@megaplane/machinery/schema';
@@ -148,10 +149,13 @@ export class SharedParameters {
     for (const [name, path] of Object.entries(paths)) {
       const members: JsonObject = {};
       for (const [method, operation] of Object.entries(isObject(path) ? path : {})) {
-        members[method] =
-          method === 'parameters' ? this.#list(operation) : this.#operation(operation);
+        putMember(
+          members,
+          method,
+          method === 'parameters' ? this.#list(operation) : this.#operation(operation),
+        );
       }
-      referring[name] = members;
+      putMember(referring, name, members);
     }
     return referring;
   }
@@ -202,7 +206,7 @@ function isShared(parameter: JsonValue): parameter is JsonObject {
 
 /** As Go writes it: it escapes what is markup in HTML. */
 function goJson(value: JsonObject): string {
-  return JSON.stringify(value).replaceAll(/[<>&]/g, (one) => GO_ESCAPES[one] ?? one);
+  return JSON.stringify(value).replaceAll(/[<>&]/g, (one) => ownMember(GO_ESCAPES, one) ?? one);
 }
 
 const GO_ESCAPES: Readonly<Record<string, string>> = {

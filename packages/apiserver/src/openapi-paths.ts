@@ -2,6 +2,7 @@
  * Paths and operations of one resource, as upstream's documents name them: generators of clients
  * make functions of operation ids and tags, kubectl looks for parameters of a patch.
  */
+import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import { ANSWERS, operationWords } from './openapi-words.ts';
@@ -115,7 +116,7 @@ class ResourcePaths {
       operationId: this.#names.discovery,
       responses: answers,
     };
-    paths[`${this.#base}/`] = { get: operation };
+    putMember(paths, `${this.#base}/`, { get: operation });
   }
 
   add(paths: JsonObject): void {
@@ -320,13 +321,13 @@ class ResourcePaths {
     const members: JsonObject = {};
     for (const operation of operations) {
       const parameters = withoutCommon(operation.parameters, common);
-      members[operation.method] = this.#members(path, operation, parameters);
+      putMember(members, operation.method, this.#members(path, operation, parameters));
     }
     if (common.length > 0) {
       const place = this.#placeOf(path, '');
       members['parameters'] = common.map((one) => parameterOf(one, place, this.#dialect));
     }
-    paths[path] = members;
+    putMember(paths, path, members);
   }
 
   #members(path: string, operation: Operation, parameters: readonly Parameter[]): JsonObject {
@@ -341,7 +342,7 @@ class ResourcePaths {
     const members: JsonObject = { description: operationWords(words) };
     if (!this.#dialect.wrapsReferences) {
       const types = answer === '' ? this.#textTypes(operation) : this.#answerTypes(isStreamed);
-      Object.assign(members, this.#media(bodyTypes, types));
+      putMembers(members, this.#media(bodyTypes, types));
     }
     members['tags'] = [this.#names.tag];
     members['operationId'] = operation.id;
@@ -349,7 +350,7 @@ class ResourcePaths {
     if (written.length > 0) members['parameters'] = written;
     const responses: JsonObject = {};
     for (const code of ['200', ...operation.codes]) {
-      responses[code] = this.#answer(code, answer, isStreamed, operation);
+      putMember(responses, code, this.#answer(code, answer, isStreamed, operation));
     }
     members['responses'] = { ...responses, '401': unauthorized() };
     members['x-kubernetes-action'] = action;
@@ -399,7 +400,7 @@ class ResourcePaths {
   }
 
   #answer(code: string, name: string, isStreamed: boolean, operation?: Operation): JsonObject {
-    const description = ANSWERS[code] ?? '';
+    const description = ownMember(ANSWERS, code) ?? '';
     const schema: JsonObject =
       name === '' ? { type: 'string' } : { $ref: this.#dialect.prefix + name };
     if (!this.#dialect.wrapsReferences) return { description, schema };

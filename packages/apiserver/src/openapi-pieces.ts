@@ -2,6 +2,7 @@
  * The text of OpenAPI documents in pieces, one resource at a time: definitions are read and left
  * again one by one, so that a document of ten thousand kinds never needs them all at once.
  */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
   openapiV2Schemas,
@@ -319,7 +320,7 @@ function* newMembers(parts: Iterable<Part>, old: OldPieces = NO_PIECES): Iterabl
 function withoutWritten(made: JsonObject, written: Set<string>): JsonObject {
   const schemas: JsonObject = {};
   for (const [name, schema] of Object.entries(made)) {
-    if (!written.has(name)) schemas[name] = schema;
+    if (!written.has(name)) putMember(schemas, name, schema);
     written.add(name);
   }
   return schemas;

@@ -1,4 +1,5 @@
 /** Schemas of the API's types in OpenAPI's words, from the same tables that decode bodies. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { resources } from '@megaplane/machinery/kinds';
 import { findType } from '@megaplane/machinery/schema';
@@ -78,16 +79,16 @@ export const VERSION_2: Dialect = { prefix: '#/definitions/', wrapsReferences: f
 export function schemaName(type: Type): string {
   const dot = type.name.indexOf('.');
   const first = type.name.slice(0, dot);
-  return `${PACKAGES[first] ?? `io.k8s.api.${first}`}.${type.name.slice(dot + 1)}`;
+  return `${ownMember(PACKAGES, first) ?? `io.k8s.api.${first}`}.${type.name.slice(dot + 1)}`;
 }
 
 /** Adds the schema of `type`, and of all types that it mentions, to `schemas`. */
 export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): void {
   const name = schemaName(type);
-  if (schemas[name] !== undefined) return;
+  if (ownMember(schemas, name) !== undefined) return;
   const { text, fields } = descriptionOf(name);
   const schema: JsonObject = { ...worded(text), type: 'object' };
-  schemas[name] = schema;
+  putMember(schemas, name, schema);
   const properties: JsonObject = {};
   const isRoot = standsAlone(type);
   if (isRoot && type.kind !== 'WatchEvent') {
@@ -97,17 +98,21 @@ export function addSchemas(schemas: JsonObject, type: Type, dialect: Dialect): v
   }
   const required: string[] = [];
   for (const field of type.fields) {
-    properties[field.name] = unwrapped({
-      ...worded(fields.get(field.name)),
-      ...fieldSchema(type, field, dialect),
-    });
+    putMember(
+      properties,
+      field.name,
+      unwrapped({
+        ...worded(fields.get(field.name)),
+        ...fieldSchema(type, field, dialect),
+      }),
+    );
     if (field.isRequired) required.push(field.name);
     addShape(schemas, field.shape, dialect);
   }
   if (Object.keys(properties).length > 0) schema['properties'] = properties;
   if (required.length > 0) schema['required'] = required;
   if (type.isAtomic) schema['x-kubernetes-map-type'] = 'atomic';
-  const unions = SCHEMA_UNIONS[type.name];
+  const unions = ownMember(SCHEMA_UNIONS, type.name);
   if (unions !== undefined) schema['x-kubernetes-unions'] = unions;
   if (!isRoot) return;
   const { kind } = type;
@@ -147,10 +152,10 @@ function addShape(schemas: JsonObject, shape: Shape, dialect: Dialect): void {
   else {
     const name = NAMED[shape.scalar];
     if (name !== undefined) {
-      schemas[name] = {
+      putMember(schemas, name, {
         ...worded(descriptionOf(name).text),
         ...scalarSchema(shape.scalar, dialect),
-      };
+      });
     }
   }
 }
@@ -184,7 +189,7 @@ function fieldSchema(type: Type, field: Field, dialect: Dialect): JsonObject {
 /** Version 2 has no defaults. */
 function addDefault(schema: JsonObject, field: Field, place: string): void {
   const { shape } = field;
-  const own = SCHEMA_DEFAULTS[place];
+  const own = ownMember(SCHEMA_DEFAULTS, place);
   if (own !== undefined) schema['default'] = own;
   else if (field.isPointer) return;
   else if (shape.kind === 'object') schema['default'] = {};

@@ -3,6 +3,7 @@
  * groups and versions they are: in a document of built-in kinds of its own and the core's, in those
  * of custom resources and in version 2 of all that upstream's scheme knows, served or not.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { META_PACKAGE, VERSION_2, type Dialect } from './openapi-schemas.ts';
 
@@ -32,7 +33,7 @@ export function tellSharedKinds(
   dialect: Dialect,
 ): void {
   for (const kind of KINDS) {
-    const schema = schemas[`${META_PACKAGE}.v1.${kind}`];
+    const schema = ownMember(schemas, `${META_PACKAGE}.v1.${kind}`);
     if (!isObject(schema)) continue;
     const known = own === null || dialect === VERSION_2 ? everywhere(dialect) : ownOf(own);
     const told: JsonValue[] = known.map(([group, version]) => ({ group, kind, version }));

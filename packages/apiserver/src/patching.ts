@@ -1,4 +1,5 @@
 /** PATCH: the body as a change of the stored object. */
+import { putMember } from '@megaplane/base/members';
 import { goJson } from '@megaplane/machinery/custom/go-texts';
 import { versionedForm } from '@megaplane/machinery/go-form';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
@@ -259,7 +260,7 @@ function statusPart({ kind, apiVersion, metadata, status }: JsonObject): JsonObj
 function addRest(next: JsonObject, previous: JsonObject): void {
   for (const name of Object.keys(previous)) {
     const value = previous[name];
-    if (value !== undefined && !STATUS_PART.has(name)) next[name] = value;
+    if (value !== undefined && !STATUS_PART.has(name)) putMember(next, name, value);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Small rules of kinds that need no file of their own. */
+import { putMember } from '@megaplane/base/members';
 import { mirrorDataSource } from '@megaplane/machinery/defaults-core';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -169,7 +170,7 @@ function mergeStringData(object: JsonObject): void {
   if (texts === undefined || Object.keys(texts).length === 0) return;
   const data: JsonObject = { ...objectAt(object, 'data') };
   for (const [key, value] of Object.entries(texts)) {
-    if (typeof value === 'string') data[key] = Buffer.from(value).toString('base64');
+    if (typeof value === 'string') putMember(data, key, Buffer.from(value).toString('base64'));
   }
   object['data'] = data;
 }

@@ -2,6 +2,7 @@
  * Fields of pods and of their templates that belong to features which are off by default: dropped,
  * unless the object had the feature before (upstream's `DropDisabledPodFields`).
  */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { findServed, type Served } from './served.ts';
@@ -48,8 +49,9 @@ export function dropGatedPodFields(
   const before = objectAt(previous ?? {}, ...path) ?? {};
   for (const { field, holders, isOn } of GATES) {
     if (isOn?.() === true) continue;
-    const found = holders(spec).filter((holder) => holder[field] !== undefined);
-    if (found.length === 0 || holders(before).some((one) => one[field] !== undefined)) continue;
+    const found = holders(spec).filter((holder) => ownMember(holder, field) !== undefined);
+    if (found.length === 0 || holders(before).some((one) => ownMember(one, field) !== undefined))
+      continue;
     for (const holder of found) delete holder[field];
     if (field === 'stopSignal') dropEmptyLifecycles(spec);
   }

@@ -2,6 +2,7 @@
  * What an update of a pod's part keeps as it was: all else, metadata included. What a pod is sized
  * by comes with the new one, and so do containers that were added to look into it.
  */
+import { ownMember } from '@megaplane/base/members';
 import { keepsVoids, markVoids } from '@megaplane/machinery/voids';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -50,7 +51,7 @@ export function keepAllButSizes(
 function resized(sent: JsonObject, stored: JsonObject, field: string): JsonValue | undefined {
   const [after, before] = [listAt(sent, field), listAt(stored, field)];
   const isSame = before.every((old, at) => stringAt(old, 'name') === stringAt(after[at], 'name'));
-  if (!isSame || after.length === 0) return sent[field];
+  if (!isSame || after.length === 0) return ownMember(sent, field);
   return before.map((old, at) => {
     const container: JsonObject = { ...(isObject(old) ? old : {}) };
     for (const name of SIZES) {

@@ -1,4 +1,5 @@
 /** Pods: their start, their binding to a node, and what may change of them. */
+import { putMember } from '@megaplane/base/members';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {
@@ -260,7 +261,7 @@ function withNodeName(spec: JsonObject, node: string): JsonObject {
       next['nodeName'] = node;
       isPlaced = true;
     }
-    next[field] = value;
+    putMember(next, field, value);
   }
   if (!isPlaced) next['nodeName'] = node;
   return next;

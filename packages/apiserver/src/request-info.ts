@@ -2,6 +2,7 @@
  * What a request asks for, read from its method and path alone (upstream's RequestInfo): the
  * authorizer, the router and the metrics all speak in these terms.
  */
+import { ownMember } from '@megaplane/base/members';
 
 /** Attributes of one request. Strings are empty where the path has no such part. */
 export interface RequestInfo {
@@ -147,7 +148,7 @@ function placed(place: RequestInfo, path: string, name: string, subresource: str
 /** Keeps the place of a plain object, or of its subresource. A namespace's name is two things. */
 function keepPlace(method: string, info: RequestInfo): void {
   const { path, name, subresource, resource } = info;
-  if (!info.isResource || info.extra || VERBS[method] === undefined) return;
+  if (!info.isResource || info.extra || ownMember(VERBS, method) === undefined) return;
   if (info.isNowhere === true) return;
   if (name === '') {
     noteRecent({ method, before: path, ...NOTHING_BEHIND, isWhole: true, place: info });
@@ -172,7 +173,7 @@ export function parsePath(method: string, path: string): RequestInfo {
   const group = isCore ? '' : (segments[1] ?? '');
   const version = segments[isCore ? 1 : 2] ?? '';
   let rest = segments.slice(isCore ? 2 : 3);
-  let verb = VERBS[method] ?? '';
+  let verb = ownMember(VERBS, method) ?? '';
   if (rest[0] === 'watch' || rest[0] === 'proxy') {
     // deprecated prefix forms: still an attribute of authorization, served as not found
     verb = rest[0];

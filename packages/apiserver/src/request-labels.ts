@@ -1,5 +1,6 @@
 /** The labels by which requests are counted, as upstream's MonitorRequest gives them. */
 import { labelValue } from '@megaplane/base/visible-text';
+import { ownMember } from '@megaplane/base/members';
 import type { Call } from './call.ts';
 import { effectiveVerb } from './resource-route.ts';
 
@@ -73,6 +74,6 @@ function verbOf(call: Call): string {
   const verb = info.isResource ? effectiveVerb(call) : info.verb;
   if (CONNECTED.has(info.subresource)) return 'CONNECT';
   if (verb === 'patch' && isApply(call)) return 'APPLY';
-  const said = VERBS[verb] ?? verb.toUpperCase();
+  const said = ownMember(VERBS, verb) ?? verb.toUpperCase();
   return METHODS.has(said) ? said : 'other';
 }

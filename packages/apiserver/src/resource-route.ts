@@ -1,4 +1,5 @@
 /** Requests for resources: which verb, which object, which subresource, and who answers. */
+import { ownMember } from '@megaplane/base/members';
 import { objectAt } from '@megaplane/machinery/json';
 import type { Resource, Subresource } from '@megaplane/machinery/kinds';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -488,7 +489,7 @@ function runSubresource(
     call.fail(refusal);
     return;
   }
-  const options = readWriteOptions(call, OPTIONS_OF[verb] ?? 'UpdateOptions');
+  const options = readWriteOptions(call, ownMember(OPTIONS_OF, verb) ?? 'UpdateOptions');
   if (!options.ok) {
     call.fail(options.status);
     return;

@@ -4,6 +4,7 @@
  * passed over.
  */
 import { parseJson } from '@megaplane/machinery/json-text';
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { KIND_STRUCT, wordOf } from './custom/custom-objects.ts';
@@ -44,7 +45,7 @@ export function decodeReview(text: string, wanted: Reviewed): Decoded {
 }
 
 function textOf(review: JsonObject, name: string): string {
-  const value = review[name];
+  const value = ownMember(review, name);
   return typeof value === 'string' ? value : '';
 }
 
@@ -148,7 +149,7 @@ export function membersFault(
   const inner = path.slice(path.indexOf('.'));
   if (!isObject(value)) return unfit(value, `${path} of type ${type}`);
   for (const [name, member] of Object.entries(value)) {
-    const check = checks[name];
+    const check = ownMember(checks, name);
     if (check === undefined || member === null || member === undefined) continue;
     const fault = check(member, `${struct}${inner}.${name}`);
     if (fault !== '') return fault;

@@ -1,4 +1,5 @@
 /** Virtual kinds that answer a question and are not stored: who am I, what may I or another do. */
+import { putMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, invalid, type Status } from '@megaplane/machinery/status';
@@ -60,7 +61,7 @@ function userInfo({ user, uid, groups, extra }: Identity): JsonObject {
   if (uid !== '') info['uid'] = uid;
   info['groups'] = [...groups];
   const lists: JsonObject = {};
-  for (const [key, values] of Object.entries(extra)) lists[key] = [...values];
+  for (const [key, values] of Object.entries(extra)) putMember(lists, key, [...values]);
   if (Object.keys(lists).length > 0) info['extra'] = lists;
   return info;
 }

@@ -1,4 +1,5 @@
 /** The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. */
+import { ownMember } from '@megaplane/base/members';
 import { updateWarnings } from '@megaplane/machinery/warnings/warnings';
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -395,7 +396,7 @@ function withReplicas(object: JsonObject, replicas: number, steps: readonly stri
 function withValueAt(object: JsonObject, steps: readonly string[], value: number): JsonObject {
   const [step = '', ...rest] = steps;
   if (rest.length === 0) return { ...object, [step]: value };
-  const inner = object[step];
+  const inner = ownMember(object, step);
   return { ...object, [step]: withValueAt(isObject(inner) ? inner : {}, rest, value) };
 }
 

@@ -2,6 +2,7 @@
  * HorizontalPodAutoscalers of autoscaling/v1, as upstream converts them to and from v2: v1 has one
  * percentage of CPU, and keeps whatever else v2 says in annotations.
  */
+import { putMember, putMembers } from '@megaplane/base/members';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
@@ -31,7 +32,8 @@ type Fields = Record<string, JsonValue | undefined>;
 /** Without the fields that are undefined. */
 function present(fields: Fields): JsonObject {
   const kept: JsonObject = {};
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) kept[name] = value;
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined) putMember(kept, name, value);
   return kept;
 }
 
@@ -222,7 +224,7 @@ function converted(
   const result: JsonObject = { type: stringAt(metric, 'type') };
   for (const [field, form] of Object.entries(forms)) {
     const source = objectAt(metric, field);
-    if (source !== undefined) result[field] = form[to](source);
+    if (source !== undefined) putMember(result, field, form[to](source));
   }
   return result;
 }
@@ -458,7 +460,10 @@ function annotated(scaler: JsonObject, annotations: JsonObject): JsonObject {
 export function settleScaler(scaler: JsonObject): void {
   if (scaler['apiVersion'] === STORED_VERSION) {
     scaler['metadata'] = annotated(scaler, withoutSaid(scaler));
-  } else Object.assign(scaler, scalerToV1(scalerToV2(scaler)), { apiVersion: 'autoscaling/v1' });
+  } else {
+    putMembers(scaler, scalerToV1(scalerToV2(scaler)));
+    scaler['apiVersion'] = 'autoscaling/v1';
+  }
 }
 
 /** An autoscaler of v1 as it is stored. */

@@ -1,4 +1,5 @@
 /** Service accounts and their tokens: TokenRequest, TokenReview, and reading bearer tokens. */
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { isNumber, type JsonObject } from '@megaplane/machinery/json-value';
@@ -212,7 +213,7 @@ function boundClaims(
   const reference = objectAt(body, 'spec', 'boundObjectRef');
   if (reference === undefined) return {};
   const kind = stringAt(reference, 'kind');
-  const plural = PLURALS[kind];
+  const plural = ownMember(PLURALS, kind);
   const version = stringAt(reference, 'apiVersion');
   // of the core group, whatever the version; what is no version at all counts as none
   const slashes = version.split('/').length - 1;

@@ -3,6 +3,7 @@
  * has no use for goes where the old type had one and the client left the value as it was; one that
  * the client touched too stays, for validation to refuse.
  */
+import { ownMember } from '@megaplane/base/members';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 
@@ -53,7 +54,7 @@ export function dropTypeDependent(next: JsonObject, previous: JsonObject): void 
 }
 
 function isUntouched(spec: JsonObject, before: JsonObject, field: string): boolean {
-  return equals(spec[field] ?? null, before[field] ?? null);
+  return equals(ownMember(spec, field) ?? null, ownMember(before, field) ?? null);
 }
 
 function arePortsUntouched(spec: JsonObject, before: JsonObject): boolean {

@@ -1,4 +1,5 @@
 /** Updates: PUT and PATCH of an object or of one of its subresources. */
+import { ownMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { invalidValue, printed } from '@megaplane/machinery/fielderrors';
 import { equals, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -283,7 +284,7 @@ function nextObject(
     trackChange(context, subresource, previous, next, sent);
     if (awaitConversions(context, track)) return;
     // what is not taken over is owned all the same, but for status
-    behaviour.keepRest?.[subresource]?.(next, previous, context);
+    ownMember(behaviour.keepRest, subresource)?.(next, previous, context);
     const operation = 'UPDATE';
     const write: Admitted = { ...context, operation, subresource, previous, object: next, sent };
     admitNext(context, write, next, previous, done);
@@ -363,7 +364,7 @@ function keepParts(
     if (keepsMetadata(served)) keepField(next, 'metadata', metadata);
   } else if (subresource === '') {
     if (served.hasStatus) keepStatus(next, previous);
-  } else behaviourOf(served).keepRest?.[subresource]?.(next, previous, context);
+  } else ownMember(behaviourOf(served).keepRest, subresource)?.(next, previous, context);
 }
 
 /** The last part of it: rules, who only looks, and quotas. */
@@ -412,7 +413,7 @@ function prepareNext(
   if (isEarly) countGeneration(served, next, previous);
   dropGatedPodFields(served, next, previous);
   if (subresource === '') behaviour.prepareUpdate?.(next, previous, context);
-  behaviour.prepareParts?.[subresource]?.(next, previous, context);
+  ownMember(behaviour.prepareParts, subresource)?.(next, previous, context);
   if (!isEarly) countGeneration(served, next, previous);
 }
 

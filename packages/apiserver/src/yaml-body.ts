@@ -1,4 +1,5 @@
 /** YAML of requests; the library is loaded when the first one comes. */
+import { putMember } from '@megaplane/base/members';
 import { createRequire } from 'node:module';
 import { base64Fault } from '@megaplane/machinery/base64';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
@@ -291,7 +292,7 @@ function stringKeys(value: JsonValue): JsonValue {
     const inner = value[key];
     if (inner === undefined) continue;
     // by assignment that one would become the prototype
-    if (key !== '__proto__') plain[key] = stringKeys(inner);
+    if (key !== '__proto__') putMember(plain, key, stringKeys(inner));
     else Object.defineProperty(plain, key, { ...MEMBER, value: stringKeys(inner) });
   }
   return plain;

@@ -3,6 +3,7 @@
  * indented, strings plain where they stay strings, long ones folded at the first space after column
  * 80. The rules are libyaml's and go-yaml's (version 2).
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { doubleText } from '@megaplane/machinery/cel/standard-library';
 
@@ -77,7 +78,7 @@ class Printer {
         this.#line(`? ${key}`);
         this.#put(`${' '.repeat(indent)}:`);
       } else this.#put(`${key}:`);
-      this.#member(object[name] ?? null, indent);
+      this.#member(ownMember(object, name) ?? null, indent);
     }
   }
 

@@ -5,6 +5,8 @@
  * Durations: `250ms`, `90s`, `1h30m`, as Go's time.ParseDuration reads them, without a bare number
  * except 0.
  */
+import { ownMember } from './members.ts';
+
 export type Parsed =
   | { readonly kind: 'value'; readonly value: number }
   | { readonly kind: 'invalid'; readonly message: string };
@@ -47,7 +49,7 @@ const DURATION_UNITS: Readonly<Record<string, number>> = {
 /** Reads a size; the value is whole bytes, rounded up, at most 2^53. */
 export function parseByteSize(text: string): Parsed {
   const match = /^(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)$/i.exec(text.trim());
-  const unit = SIZE_UNITS[(match?.[2] ?? '?').toLowerCase()];
+  const unit = ownMember(SIZE_UNITS, (match?.[2] ?? '?').toLowerCase());
   const bytes = unit === undefined ? NaN : Math.ceil(Number(match?.[1]) * unit);
   if (Number.isSafeInteger(bytes)) return { kind: 'value', value: bytes };
   return {
@@ -80,7 +82,7 @@ export function parseDurationMs(text: string): Parsed {
   }
   let sum = 0;
   for (const part of (match[2] ?? '').matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
-    sum += Number(part[1]) * (DURATION_UNITS[part[2] ?? ''] ?? 0);
+    sum += Number(part[1]) * (ownMember(DURATION_UNITS, part[2] ?? '') ?? 0);
   }
   return { kind: 'value', value: match[1] === '-' && sum !== 0 ? -sum : sum };
 }

@@ -3,6 +3,7 @@
  * What upstream finds wrong with them is said in its words; what has no effect here is taken all
  * the same, and named in one warning.
  */
+import { ownMember } from '@megaplane/base/members';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   SIGNING_PURPOSES,
@@ -234,7 +235,8 @@ function wrongSigners(command: Command): string[] {
     hasOwn = true;
     if (certificate !== '' && key !== '') continue;
     // Upstream's words name two of the signers as if they were others.
-    const called = { 'kubelet-client': 'kube-apiserver-client' }[purpose as string] ?? purpose;
+    const called =
+      ownMember({ 'kubelet-client': 'kube-apiserver-client' }, purpose as string) ?? purpose;
     const short = purpose === 'kube-apiserver-client' ? 'kube-apiserver' : called;
     const what = key === '' ? 'cert without key' : 'key without cert';
     wrong.push(`"cluster-signing-${short}": cannot specify ${what}`);

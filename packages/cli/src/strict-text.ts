@@ -2,6 +2,7 @@
  * A configuration file as kube-scheduler's decoder reads it: JSON if it begins like it, YAML
  * turned into JSON otherwise, members that are there twice told and taken as they are last.
  */
+import { putMember } from '@megaplane/base/members';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
@@ -101,6 +102,7 @@ function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
   const result: JsonObject = {};
-  for (const name of Object.keys(value).toSorted()) result[name] = sorted(value[name] ?? null);
+  for (const name of Object.keys(value).toSorted())
+    putMember(result, name, sorted(value[name] ?? null));
   return result;
 }

@@ -2,6 +2,7 @@
  * Parsers of flag values. Each throws commander's `InvalidArgumentError`, which becomes one line
  * that names the flag and exit code 2.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { formatDuration, parseByteSize, parseDurationMs } from '@megaplane/base/limits';
 import type { Parsed } from '@megaplane/base/limits';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -131,12 +132,15 @@ export function flagValue(text: string): boolean {
 }
 
 /** Those of the named flags that were given: an absent flag must stay absent, not undefined. */
-export function given<Flags extends object, Name extends keyof Flags>(
+export function given<Flags extends object, Name extends keyof Flags & string>(
   flags: Flags,
   names: readonly Name[],
 ): { [Given in Name]?: NonNullable<Flags[Given]> } {
-  const found: Partial<Record<Name, unknown>> = {};
-  for (const name of names) if (flags[name] !== undefined) found[name] = flags[name];
+  const found: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = ownMember(flags, name);
+    if (value !== undefined) putMember(found, name, value);
+  }
   return found as { [Given in Name]?: NonNullable<Flags[Given]> };
 }
 
@@ -156,7 +160,7 @@ export function flagValues(command: Command): Map<string, string> {
   const values = command.opts<Record<string, unknown>>();
   return new Map(
     command.options.map((option) => {
-      const value = values[option.attributeName()];
+      const value = ownMember(values, option.attributeName());
       if (value === undefined) return [option.name(), ''];
       return [option.name(), typeof value === 'string' ? value : JSON.stringify(value)];
     }),

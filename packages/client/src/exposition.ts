@@ -1,4 +1,5 @@
 /** Prometheus' text format. */
+import { ownMember } from '@megaplane/base/members';
 import type { BucketHistogram } from './bucket-histogram.ts';
 
 export type Labels = Readonly<Record<string, string | number>>;
@@ -34,7 +35,7 @@ export class Exposition {
 
 function escaped(text: string | number): string {
   const signs: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-  return String(text).replaceAll(/[\\"\n]/g, (sign) => signs[sign] ?? sign);
+  return String(text).replaceAll(/[\\"\n]/g, (sign) => ownMember(signs, sign) ?? sign);
 }
 
 /** An edge of a bucket as the Go client writes it: `1e-08`, `0.005`, `262144`, `1.048576e+06`. */

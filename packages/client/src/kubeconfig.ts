@@ -6,6 +6,7 @@
  * `tokenFile`, `namespace`. Files are relative to the directory of the kubeconfig. Credentials that
  * need another program or a login (exec, auth-provider, basic) are refused with a message.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isAbsolute, join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -178,13 +179,13 @@ function pathOf(source: KubeconfigSource, path: string): string {
 
 /** The `inner` part of the entry called `name` in a list such as `contexts`. */
 function named(config: JsonObject, list: string, inner: string, name: string): JsonObject {
-  const entries = config[list];
+  const entries = ownMember(config, list);
   const found: string[] = [];
   for (const entry of Array.isArray(entries) ? entries : []) {
     if (!isObject(entry)) continue;
     found.push(textOf(entry, 'name'));
     if (textOf(entry, 'name') !== name) continue;
-    const value = entry[inner];
+    const value = ownMember(entry, inner);
     return isObject(value) ? value : {};
   }
   const known = found.length === 0 ? 'there are none' : `there are: ${found.join(', ')}`;
@@ -192,6 +193,6 @@ function named(config: JsonObject, list: string, inner: string, name: string): J
 }
 
 function textOf(owner: JsonObject, field: string): string {
-  const value = owner[field];
+  const value = ownMember(owner, field);
   return typeof value === 'string' ? value : '';
 }

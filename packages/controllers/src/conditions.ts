@@ -1,4 +1,5 @@
 /** Lists of conditions in a status, by the rules of Deployments and ReplicaSets. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
@@ -61,10 +62,11 @@ export function mergeOf(
 ): JsonObject | undefined {
   const patch: JsonObject = {};
   for (const [field, value] of Object.entries(after)) {
-    if (!isEqual(before?.[field], value)) patch[field] = value;
+    if (!isEqual(ownMember(before, field), value)) putMember(patch, field, value);
   }
   for (const field of Object.keys(before ?? {})) {
-    if (after[field] === undefined && before?.[field] !== null) patch[field] = null;
+    if (ownMember(after, field) === undefined && ownMember(before, field) !== null)
+      putMember(patch, field, null);
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
 }

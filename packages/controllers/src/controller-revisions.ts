@@ -1,4 +1,5 @@
 /** Revisions of templates as ControllerRevision objects: found, made, renumbered, forgotten. */
+import { ownMember } from '@megaplane/base/members';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
@@ -33,7 +34,9 @@ function ordered(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(ordered).join(',')}]`;
   if (typeof value !== 'object' || value === null) return escapedJson(value);
   const names = Object.keys(value).toSorted();
-  const members = names.map((name) => `${escapedJson(name)}:${ordered(value[name] ?? null)}`);
+  const members = names.map(
+    (name) => `${escapedJson(name)}:${ordered(ownMember(value, name) ?? null)}`,
+  );
   return `{${members.join(',')}}`;
 }
 

@@ -1,4 +1,5 @@
 /** Revisions of a Deployment: which ReplicaSet is the new one, and what annotations tell of it. */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import {
@@ -77,7 +78,7 @@ export function revisionAnnotations(
   for (const [name, value] of Object.entries(
     objectAt(deployment, 'metadata', 'annotations') ?? {},
   )) {
-    if (!isOwnAnnotation(name) && annotation(set, name) !== value) changes[name] = value;
+    if (!isOwnAnnotation(name) && annotation(set, name) !== value) putMember(changes, name, value);
   }
   const before = annotation(set, REVISION);
   if (revisionNumber(set) >= revision) return changes;

@@ -1,4 +1,5 @@
 /** What a Deployment asks for, with the defaults and roundings of its fields. */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
@@ -74,7 +75,7 @@ function sorted(value: JsonValue): JsonValue {
   const result: JsonObject = {};
   for (const field of Object.keys(value).toSorted()) {
     const member = value[field];
-    if (member !== undefined && member !== null) result[field] = sorted(member);
+    if (member !== undefined && member !== null) putMember(result, field, sorted(member));
   }
   return result;
 }

@@ -1,4 +1,5 @@
 /** The status of a Deployment: counts, conditions and their texts. */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { formatTime, parseTime } from '@megaplane/machinery/times';
@@ -61,7 +62,8 @@ export function countedStatus(
         nowMs,
       );
   const status: JsonObject = {};
-  for (const [field, value] of Object.entries(counts)) if (value !== 0) status[field] = value;
+  for (const [field, value] of Object.entries(counts))
+    if (value !== 0) putMember(status, field, value);
   const isTold = sets.every((set) => typeof terminatingOf(set) === 'number');
   if (isTold) status['terminatingReplicas'] = countOf(sets, 'terminatingReplicas');
   status['conditions'] = [...withCondition(conditions, availability)];

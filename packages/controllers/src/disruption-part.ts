@@ -1,4 +1,5 @@
 /** PodDisruptionBudgets: their status follows the pods that they select. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { labelSelectorOf } from '@megaplane/machinery/selectors';
@@ -241,7 +242,7 @@ export class DisruptionPart {
       const flags = pods.flags.get(row);
       if ((flags & REPLICA_DELETING) !== 0 || (flags & REPLICA_READY) === 0) continue;
       const name = informer.keyOf(row).slice(namespace.length + 1);
-      if (evicted[name] === undefined) healthy++;
+      if (ownMember(evicted, name) === undefined) healthy++;
     }
     return { ok: true, counts: { expected: scale, healthy, desired, evicted }, nextMs };
   }

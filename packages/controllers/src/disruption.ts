@@ -5,6 +5,7 @@
  * scale of whoever controls the pods; a pod that is being deleted, or that an eviction has taken
  * within the last two minutes, is not healthy.
  */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
@@ -62,7 +63,7 @@ export function stillEvicted(
       late.push(name);
       continue;
     }
-    if (time !== undefined) evicted[name] = time;
+    if (time !== undefined) putMember(evicted, name, time);
     nextMs = Math.min(nextMs, untilMs);
   }
   return { evicted, late, nextMs };

@@ -17,6 +17,7 @@
  *
  * Objects that own nothing and are owned by nobody cost 25 bytes, a reference 28 more.
  */
+import { ownMember } from '@megaplane/base/members';
 import { Int32Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
@@ -491,7 +492,7 @@ export function referencesOf(list: unknown): OwnerReference[] {
     if (typeof item !== 'object' || item === null) continue;
     const one = item as Record<string, unknown>;
     const text = (field: string): string => {
-      const value = one[field];
+      const value = ownMember(one, field);
       return typeof value === 'string' ? value : '';
     };
     found.push({

@@ -6,6 +6,7 @@
  * uid is written to `uncountedTerminatedPods`, then the finalizer goes, then the uid becomes one
  * more in `succeeded` or `failed`. Completed indexes need no uids: an index counts once by itself.
  */
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { formatTime, parseTime } from '@megaplane/machinery/times';
@@ -506,7 +507,8 @@ class Plan {
         ...(failed.size === 0 ? {} : { failed: [...failed] }),
       },
     };
-    for (const [field, value] of Object.entries(counts)) if (value > 0) status[field] = value;
+    for (const [field, value] of Object.entries(counts))
+      if (value > 0) putMember(status, field, value);
     if (this.#startTime !== '') status['startTime'] = this.#startTime;
     if (this.#conditions.length > 0) status['conditions'] = [...this.#conditions];
     const completionTime = stringAt(this.#job, 'status', 'completionTime');

@@ -1,4 +1,5 @@
 /** Tokens in Secrets, signed here as upstream's `LegacyClaims` has them: without an end. */
+import { ownMember } from '@megaplane/base/members';
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto';
 
 const ISSUER = 'kubernetes/serviceaccount';
@@ -24,7 +25,7 @@ export function tokenSigner(pem: string): SignToken {
   const key = createPrivateKey(pem);
   const der = createPublicKey(key).export({ type: 'spki', format: 'der' });
   const isRsa = key.asymmetricKeyType === 'rsa';
-  const curve = CURVES[key.asymmetricKeyDetails?.namedCurve ?? ''];
+  const curve = ownMember(CURVES, key.asymmetricKeyDetails?.namedCurve ?? '');
   const kind = isRsa ? (['RS256', 'sha256'] as const) : curve;
   if (kind === undefined) throw new Error('the key is neither RSA nor on a curve of NIST');
   const [algorithm, hash] = kind;

@@ -1,4 +1,5 @@
 /** What the node lifecycle tells of its zones: names of upstream's nodelifecycle/metrics. */
+import { ownMember } from '@megaplane/base/members';
 import type { Zone } from './zones.ts';
 
 const NAMES = {
@@ -23,7 +24,9 @@ export function zoneLines(zones: readonly Zone[]): string[] {
         node_collector_zone_health: size === 0 ? 100 : (100 * zone.ready) / size,
         node_collector_zone_size: size,
       };
-      lines.push(`${name}{zone=${label(zone.name)}} ${values[name as keyof typeof NAMES]}`);
+      lines.push(
+        `${name}{zone=${label(zone.name)}} ${ownMember(values, name as keyof typeof NAMES)}`,
+      );
     }
   }
   return lines;

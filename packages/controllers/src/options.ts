@@ -1,5 +1,6 @@
 /** What `runControllers` is told; the names follow kube-controller-manager's flags. */
 
+import { ownMember } from '@megaplane/base/members';
 import type { SecureAddress } from '@megaplane/client/secure-endpoint';
 import type { AutoscalerRules } from './autoscaling/autoscaler-rules.ts';
 
@@ -243,7 +244,7 @@ export function unknownControllers(list: readonly string[]): string[] {
 }
 
 function controllerOf(written: string): ControllerName | undefined {
-  return CONTROLLER_NAMES.find((one) => one === written) ?? ALIASES[written];
+  return CONTROLLER_NAMES.find((one) => one === written) ?? ownMember(ALIASES, written);
 }
 
 /**

@@ -2,6 +2,7 @@
  * ResourceQuotas: what is used is counted anew when a quota changes, when something that it counts
  * goes, and now and then. Admission charges what comes; this gives back what went.
  */
+import { putMember } from '@megaplane/base/members';
 import { Uint32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
@@ -228,13 +229,13 @@ export class QuotaPart {
         // Scopes are of pods and claims: other kinds are in none.
         const path = listPath(custom, namespace);
         if (!isScoped && !(await this.#read(path, () => void count++))) return undefined;
-        used[name] = String(count);
+        putMember(used, name, String(count));
       } else if (!name.startsWith(COUNT) || BUILT_IN.has(name)) {
-        used[name] = total.get(name)?.toString() ?? zeroOf(quota, name);
+        putMember(used, name, total.get(name)?.toString() ?? zeroOf(quota, name));
       } else {
         // Nobody serves it now: what was counted stands, as upstream has it.
         const before = valueAt(quota, 'status', 'used', name);
-        if (before !== undefined) used[name] = before;
+        if (before !== undefined) putMember(used, name, before);
       }
     }
     return used;

@@ -1,5 +1,6 @@
 // shell: files, clocks and the lease of the process
 /** `megaplane controllers`: starts the controllers against any Kubernetes API server. */
+import { ownMember } from '@megaplane/base/members';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -155,7 +156,7 @@ function authoritiesOf({ clusterSigning = {} }: ControllersOptions): Map<string,
   const found = new Map<string, Authority>();
   const { all } = clusterSigning;
   for (const [purpose, signer] of Object.entries(SIGNERS)) {
-    const files = clusterSigning[purpose as keyof typeof SIGNERS] ?? all;
+    const files = ownMember(clusterSigning, purpose as keyof typeof SIGNERS) ?? all;
     if (files !== undefined) found.set(signer, authorityOf(files));
   }
   return found;

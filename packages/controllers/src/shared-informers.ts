@@ -1,4 +1,5 @@
 /** What controllers share: one informer per collection, and a board of their work queues. */
+import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer, type Polling } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -58,7 +59,7 @@ class Shared {
   constructor(client: Client, collection: Collection, onTrouble: (message: string) => void) {
     const handlers = this.handlers;
     const scan = new ObjectScan();
-    const polling = POLLED[collection.path];
+    const polling = ownMember(POLLED, collection.path);
     const onStill = (id: number, bytes: Uint8Array, start: number, end: number): void => {
       for (const one of handlers) one.onStill?.(id, bytes, start, end);
     };

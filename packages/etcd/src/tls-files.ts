@@ -4,6 +4,7 @@
  * stat) as a connection comes in, and read when one of them is another than before. Files that are
  * half written or wrong at that moment change nothing: the old ones stay and the reason is told.
  */
+import { ownMember } from '@megaplane/base/members';
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -173,7 +174,7 @@ const SUITES: Readonly<Record<string, string>> = {
 export function cipherList(names: readonly string[]): string {
   return names
     .map((name) => {
-      const found = SUITES[name.trim()];
+      const found = ownMember(SUITES, name.trim());
       if (found !== undefined) return found;
       const known = Object.keys(SUITES).join(', ');
       throw new Error(`--cipher-suites: ${name} is not known; there are ${known}`);

@@ -1,4 +1,5 @@
 /** Certificate requests (PKCS #10, RFC 2986): who asks for which names, with which key. */
+import { ownMember } from '@megaplane/base/members';
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { derAt, derChildren, isDer, objectIdAt, type DerValue } from '@megaplane/base/der-reader';
 import { nextPemBlock } from './pem.ts';
@@ -102,7 +103,7 @@ function verified(parts: ReadRequest): CertificateRequest | string {
   const { bytes, body, algorithm, signature, request } = parts;
   const [name] = childrenOf(bytes, algorithm);
   const oid = name === undefined ? '' : objectIdAt(bytes, name);
-  const hash = HASHES[oid];
+  const hash = ownMember(HASHES, oid);
   if (hash === undefined) return `the request is signed with ${oid}, which is not known`;
   const signed = bytes.subarray(body.at, body.end);
   // The first byte of a bit string counts its unused bits.

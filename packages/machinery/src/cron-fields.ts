@@ -3,6 +3,7 @@
  * of them, or a descriptor in their place; and what it says of text that is none.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { quoted } from './quoting.ts';
 import { durationFault } from './times.ts';
 
@@ -40,7 +41,7 @@ const EVERY = '@every ';
 
 /** Minutes, hours, days, months and days of the week; a text where there are none. */
 export function parseCronFields(text: string): readonly CronField[] | string {
-  const expression = text.startsWith('@') ? DESCRIPTORS[text] : text;
+  const expression = text.startsWith('@') ? ownMember(DESCRIPTORS, text) : text;
   if (expression === undefined) return `unrecognized descriptor: ${text}`;
   const parts = expression.split(/\s+/).filter((part) => part !== '');
   if (parts.length !== FIELDS.length) {

@@ -7,6 +7,7 @@
  * else has to be said. /
  */
 
+import { ownMember, putMember } from '@megaplane/base/members';
 import { ADMISSION_DEFAULTS } from './defaults-cluster.ts';
 import { CORE_DEFAULTS } from './defaults-core.ts';
 import { WORKLOAD_DEFAULTS } from './defaults-workloads.ts';
@@ -57,7 +58,7 @@ export function applyDefaults(object: JsonObject): void {
   const type = findTypeOfKind(apiVersion, kind);
   if (type === undefined) return;
   applyPlan(planOf(type), object);
-  rules[type.name]?.whole?.(object);
+  ownMember(rules, type.name)?.whole?.(object);
 }
 
 /** The same for a part of an object, by its type. */
@@ -67,14 +68,14 @@ export function applyTypeDefaults(type: Type, object: JsonObject): void {
 
 /** Fills in what an object itself lacks, in place; not what its parts lack. */
 export function applyOwnDefaults(type: Type, object: JsonObject): void {
-  rules[type.name]?.step?.(object);
+  ownMember(rules, type.name)?.step?.(object);
 }
 
 function planOf(type: Type): Plan {
   const known = plans.get(type);
   if (known !== undefined) return known;
   if (CLOSED_TYPES.includes(type.name)) return NOTHING;
-  const rule = rules[type.name];
+  const rule = ownMember(rules, type.name);
   const parts: Part[] = [];
   for (const field of type.fields) {
     const part = partOf(field);
@@ -110,11 +111,11 @@ function partOf(field: Field): Part | undefined {
 
 function applyPlan(plan: Plan, object: JsonObject): void {
   for (const [field, value] of plan.constants) {
-    if (isUnset(field, object[field.name])) object[field.name] = copied(value);
+    if (isUnset(field, ownMember(object, field.name))) putMember(object, field.name, copied(value));
   }
   plan.step?.(object);
   for (const part of plan.parts) {
-    const value = object[part.name];
+    const value = ownMember(object, part.name);
     if (value === undefined || value === null) continue;
     if (part.kind === 'object') {
       if (isObject(value)) applyPlan(part.plan, value);

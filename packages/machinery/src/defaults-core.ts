@@ -1,5 +1,6 @@
 /** Defaults of the core group. */
 
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { DefaultRules } from './defaulting.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
@@ -177,7 +178,8 @@ function requestLimits(resources: JsonObject | undefined): void {
   const limits = resources?.['limits'];
   if (resources === undefined || !isObject(limits)) return;
   const requests = isObject(resources['requests']) ? resources['requests'] : {};
-  for (const [name, amount] of Object.entries(limits)) requests[name] ??= amount;
+  for (const [name, amount] of Object.entries(limits))
+    if (ownMember(requests, name) === undefined) putMember(requests, name, amount);
   resources['requests'] = requests;
 }
 
@@ -193,16 +195,18 @@ function completeWhole(spec: JsonObject): void {
   const isSaid = Object.keys(limits).length + Object.keys(requests).length > 0;
   if (!isSaid) return;
   for (const [name, sum] of containersAmounts(spec, 'limits')) {
-    if (!name.startsWith('hugepages-') || requests[name] !== undefined) continue;
-    limits[name] ??= sum.toString();
+    if (!name.startsWith('hugepages-') || ownMember(requests, name) !== undefined) continue;
+    if (ownMember(limits, name) === undefined) putMember(limits, name, sum.toString());
   }
   if (Object.keys(limits).length === 0) return;
   resources['limits'] = limits;
   for (const [name, sum] of containersAmounts(spec, 'requests')) {
-    if (WHOLE_RESOURCES.includes(name)) requests[name] ??= sum.toString();
+    if (WHOLE_RESOURCES.includes(name))
+      if (ownMember(requests, name) === undefined) putMember(requests, name, sum.toString());
   }
   for (const [name, limit] of Object.entries(limits)) {
-    if (WHOLE_RESOURCES.includes(name) || name.startsWith('hugepages-')) requests[name] ??= limit;
+    if (WHOLE_RESOURCES.includes(name) || name.startsWith('hugepages-'))
+      if (ownMember(requests, name) === undefined) putMember(requests, name, limit);
   }
   if (Object.keys(requests).length > 0) resources['requests'] = requests;
 }
@@ -283,7 +287,7 @@ function encodeStringData(secret: JsonObject): void {
   delete secret['stringData'];
   const data: JsonObject = { ...objectAt(secret, 'data') };
   for (const [key, text] of Object.entries(texts)) {
-    data[key] = Buffer.from(typeof text === 'string' ? text : '').toString('base64');
+    putMember(data, key, Buffer.from(typeof text === 'string' ? text : '').toString('base64'));
   }
   // where nothing is said, nothing comes to be: none is told from an empty map
   if (Object.keys(texts).length > 0) secret['data'] = data;

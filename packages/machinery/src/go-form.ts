@@ -3,6 +3,7 @@
  * `null` and zero written out.
  */
 
+import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import { printed, type Printed } from './fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { lineDiff } from './line-diff.ts';
@@ -136,12 +137,13 @@ function formOf(shape: Shape, value: JsonValue | undefined, isPointer: boolean):
   for (const field of fields) {
     // metadata is embedded there, and printed among the other fields
     if (field.name === 'metadata') {
-      Object.assign(form, formOf(field.shape, source['metadata'], false));
+      const inner = formOf(field.shape, source['metadata'], false);
+      if (isObject(inner)) putMembers(form, inner);
       continue;
     }
-    const name = RENAMED[struct]?.[field.name] ?? goName(field.name);
-    const isPointer = field.isPointer && BY_VALUE[struct]?.includes(field.name) !== true;
-    form[name] = formOf(field.shape, source[field.name], isPointer);
+    const name = ownMember(ownMember(RENAMED, struct), field.name) ?? goName(field.name);
+    const isPointer = field.isPointer && ownMember(BY_VALUE, struct)?.includes(field.name) !== true;
+    putMember(form, name, formOf(field.shape, ownMember(source, field.name), isPointer));
   }
   if (typeName === 'core.v1.PodSpec') moveHostFields(form);
   return reordered(form, struct);
@@ -181,9 +183,9 @@ function jsonOf(shape: Shape, value: JsonValue): JsonValue {
     if (!isOwn && member !== undefined) form[name] = member;
   }
   for (const field of shape.type.fields) {
-    const member = value[field.name] ?? field.absent;
+    const member = ownMember(value, field.name) ?? field.absent;
     if (member === undefined || isOmitted(field, member)) continue;
-    form[field.name] = jsonOf(field.shape, member);
+    putMember(form, field.name, jsonOf(field.shape, member));
   }
   return form;
 }
@@ -193,7 +195,7 @@ function moveHostFields(form: JsonObject): void {
   const host: JsonObject = {};
   for (const field of HOST_FIELDS) {
     const name = goName(field);
-    host[name] = form[name] ?? null;
+    putMember(host, name, ownMember(form, name) ?? null);
     delete form[name];
   }
   // an alias that v1 keeps for old clients
@@ -209,13 +211,13 @@ function contextOf(form: JsonValue | undefined): JsonObject {
 
 function reordered(form: JsonObject, struct: string): JsonObject {
   let names = Object.keys(form);
-  for (const [behind, fields] of MOVED[struct] ?? []) {
+  for (const [behind, fields] of ownMember(MOVED, struct) ?? []) {
     const moved = fields.split(' ');
     const others = names.filter((name) => !moved.includes(name));
     const at = others.indexOf(behind) + 1;
     names = [...others.slice(0, at), ...moved, ...others.slice(at)];
   }
-  return Object.fromEntries(names.map((name) => [name, form[name] ?? null]));
+  return Object.fromEntries(names.map((name) => [name, ownMember(form, name) ?? null]));
 }
 
 /** How two values of a type differ, a field a line, as upstream shows it in texts. */

@@ -2,6 +2,7 @@
  * Objects as upstream's own types print them in errors: those have no names for JSON, so that every
  * field is there under its name in Go, in the order of declaration.
  */
+import { ownMember } from '@megaplane/base/members';
 import { printed, type Printed } from './fielderrors.ts';
 import { isObject, type JsonValue } from './json-value.ts';
 import { escapedJson } from './quoting.ts';
@@ -15,7 +16,7 @@ export function internalValue(type: Type, value: JsonValue | undefined): Printed
 function objectText(type: Type, value: JsonValue | undefined): string {
   const members = isObject(value) ? value : {};
   const fields = type.fields.map((field) => {
-    return `"${goName(field.name)}":${fieldText(field, members[field.name])}`;
+    return `"${goName(field.name)}":${fieldText(field, ownMember(members, field.name))}`;
   });
   return `{${fields.join(',')}}`;
 }

@@ -1,4 +1,5 @@
 import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { ownMember } from '@megaplane/base/members';
 
 /** The object at a path of field names, or undefined where a step is absent or of another type. */
 export function objectAt(value: JsonValue | undefined, ...path: string[]): JsonObject | undefined {
@@ -45,5 +46,7 @@ export function equals(left: JsonValue | undefined, right: JsonValue | undefined
   }
   const fields = Object.keys(left);
   if (fields.length !== Object.keys(right).length) return false;
-  return fields.every((field) => Object.hasOwn(right, field) && equals(left[field], right[field]));
+  return fields.every(
+    (field) => Object.hasOwn(right, field) && equals(ownMember(left, field), right[field]),
+  );
 }

@@ -4,6 +4,7 @@
  * as JSON or as protobuf.
  */
 
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import type { Field, Shape, Type } from './schema.ts';
 import { zeroOf } from './zero-values.ts';
@@ -30,7 +31,7 @@ export function emptyObject(type: Type): JsonObject {
   const object: JsonObject = {};
   for (const field of type.fields) {
     const value = absentValue(field);
-    if (value !== undefined) object[field.name] = value;
+    if (value !== undefined) putMember(object, field.name, value);
   }
   return object;
 }
@@ -54,7 +55,7 @@ export function isEmpty(value: JsonValue): boolean {
 /** Sets a member whose name the caller does not control: `__proto__` is a name like any other. */
 export function setMember(object: JsonObject, name: string, value: JsonValue): void {
   if (name !== '__proto__') {
-    object[name] = value;
+    putMember(object, name, value);
     return;
   }
   Object.defineProperty(object, name, {

@@ -4,6 +4,7 @@
  * goes through it and writes maps sorted; what it only passes on stays as it was stored or sent.
  * Refusals show the outcome, and decoding it tells of faults in that order.
  */
+import { putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { applyJsonPatch, pointerSteps } from './patch-json.ts';
 import type { Patch } from './patch.ts';
@@ -28,8 +29,8 @@ function merged(original: JsonObject, patch: JsonObject): JsonObject {
   for (const [member, value] of Object.entries(patch)) {
     const current = Object.hasOwn(original, member) ? original[member] : undefined;
     if (value === null || value === undefined) delete object[member];
-    else if (!isObject(current)) object[member] = withoutNulls(value);
-    else object[member] = isObject(value) ? merged(current, value) : value;
+    else if (!isObject(current)) putMember(object, member, withoutNulls(value));
+    else putMember(object, member, isObject(value) ? merged(current, value) : value);
   }
   sortMembers(object);
   return object;

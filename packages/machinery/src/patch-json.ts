@@ -4,6 +4,7 @@
  * and is copied as null, the root can be tested and replaced but not be changed otherwise, and what
  * stands before the first slash of a pointer is not read.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { equals } from './json.ts';
 
@@ -86,7 +87,7 @@ function faultOf(document: JsonObject, operation: JsonObject): string {
   const place = locate(document, path);
   if (place === undefined) {
     const shown = op === 'add' || op === 'remove' ? JSON.stringify(path) : path;
-    const what = reads ? 'doc is missing destination path' : MISSING[op];
+    const what = reads ? 'doc is missing destination path' : ownMember(MISSING, op);
     const why = `${what ?? 'doc is missing path'}: ${shown}`;
     return `${op} operation does not apply: ${why}: missing value`;
   }

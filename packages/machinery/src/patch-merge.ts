@@ -1,3 +1,4 @@
+import { ownMember, putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { equals } from './json.ts';
 
@@ -12,8 +13,8 @@ export function applyMergePatch(original: JsonObject, patch: JsonObject): JsonOb
     const current = Object.hasOwn(original, member) ? original[member] : undefined;
     if (value === null || value === undefined) delete merged[member];
     else if (isObject(current))
-      merged[member] = isObject(value) ? applyMergePatch(current, value) : value;
-    else merged[member] = withoutNulls(value);
+      putMember(merged, member, isObject(value) ? applyMergePatch(current, value) : value);
+    else putMember(merged, member, withoutNulls(value));
   }
   return merged;
 }
@@ -23,7 +24,7 @@ function withoutNulls(value: JsonValue): JsonValue {
   if (!isObject(value)) return value;
   const kept: JsonObject = {};
   for (const [member, inner] of Object.entries(value)) {
-    if (inner !== null && inner !== undefined) kept[member] = withoutNulls(inner);
+    if (inner !== null && inner !== undefined) putMember(kept, member, withoutNulls(inner));
   }
   return kept;
 }
@@ -32,12 +33,16 @@ function withoutNulls(value: JsonValue): JsonValue {
 export function createMergePatch(from: JsonObject, to: JsonObject): JsonObject {
   const patch: JsonObject = {};
   for (const member of Object.keys(from)) {
-    if (to[member] === undefined) patch[member] = null;
+    if (ownMember(to, member) === undefined) putMember(patch, member, null);
   }
   for (const [member, value] of Object.entries(to)) {
-    const current = from[member];
+    const current = ownMember(from, member);
     if (equals(current, value)) continue;
-    patch[member] = isObject(current) && isObject(value) ? createMergePatch(current, value) : value;
+    putMember(
+      patch,
+      member,
+      isObject(current) && isObject(value) ? createMergePatch(current, value) : value,
+    );
   }
   return patch;
 }

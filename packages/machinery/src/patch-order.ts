@@ -2,12 +2,13 @@
  * The order of a merged list: what the patch speaks of as the patch has it, the rest as the live
  * list has it, the two interleaved by the live list where it knows both.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonValue } from './json-value.ts';
 
 /** What tells items of a list apart: the member `mergeKey`, or with '' the scalar itself. */
 function identity(item: JsonValue | undefined, mergeKey: string): JsonValue | undefined {
   if (mergeKey === '') return item;
-  return isObject(item) ? item[mergeKey] : undefined;
+  return isObject(item) ? ownMember(item, mergeKey) : undefined;
 }
 
 export function rankIn(

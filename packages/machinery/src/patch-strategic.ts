@@ -12,6 +12,7 @@
  * Inputs are not changed; maps and lists that the patch does not touch are shared by the result.
  */
 import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { ownMember, putMember } from '@megaplane/base/members';
 import { inMergedOrder, rankIn } from './patch-order.ts';
 import { quoted } from './quoting.ts';
 import type { Shape, Type } from './schema.ts';
@@ -129,8 +130,8 @@ class Merge {
     order: readonly JsonValue[],
     shape: Shape,
   ): boolean {
-    const current = merged[key];
-    const list = patch[key];
+    const current = ownMember(merged, key);
+    const list = ownMember(patch, key);
     if (current !== undefined && !Array.isArray(current)) this.#failType('[]interface {}', current);
     if (list !== undefined && !Array.isArray(list)) this.#failType('[]interface {}', list);
     const rule = this.#ruleOfList(shape, key);
@@ -147,7 +148,7 @@ class Merge {
     }
     if (this.failure !== undefined) return false;
     this.#checkElements([Array.isArray(current) ? current : [], Array.isArray(list) ? list : []]);
-    merged[key] = this.#inOrder(result, order, live, rule.mergeKey);
+    putMember(merged, key, this.#inOrder(result, order, live, rule.mergeKey));
     return true;
   }
 
@@ -159,7 +160,8 @@ class Merge {
   ): JsonValue[] {
     if (mergeKey !== '') this.#checkOrderFor(items, patchOrder, mergeKey);
     for (const item of mergeKey === '' ? [] : [...items, ...patchOrder, ...liveOrder]) {
-      if (!isObject(item) || item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      if (!isObject(item) || ownMember(item, mergeKey) === undefined)
+        this.#failNoKey(item, mergeKey);
     }
     return inMergedOrder(items, patchOrder, liveOrder, mergeKey);
   }
@@ -167,11 +169,13 @@ class Merge {
   /** An order is read from its start for each item, up to where the item is. */
   #checkOrderFor(items: readonly JsonValue[], order: readonly JsonValue[], mergeKey: string): void {
     for (const item of items) {
-      if (!isObject(item) || item[mergeKey] === undefined) {
+      if (!isObject(item) || ownMember(item, mergeKey) === undefined) {
         this.#failNoKey(item, mergeKey);
         return;
       }
-      const place = order.findIndex((one) => !isObject(one) || one[mergeKey] === item[mergeKey]);
+      const place = order.findIndex(
+        (one) => !isObject(one) || ownMember(one, mergeKey) === ownMember(item, mergeKey),
+      );
       if (place < 0 || isObject(order[place])) continue;
       this.#fail(`value for key ${place} is not a map`);
       return;
@@ -203,7 +207,7 @@ class Merge {
   #isSame(left: JsonValue, right: JsonValue, mergeKey: string): boolean {
     if (mergeKey === '') return left === right;
     for (const item of [left, right]) {
-      if (!isObject(item) || item[mergeKey] === undefined) {
+      if (!isObject(item) || ownMember(item, mergeKey) === undefined) {
         this.#failNoKey(item, mergeKey);
         return false;
       }
@@ -214,13 +218,13 @@ class Merge {
   #deleteScalars(merged: JsonObject, directive: string, list: JsonValue, shape: Shape): void {
     const key = keyAfter(directive, DELETE_PREFIX);
     if (key === undefined) return this.#fail(BAD_PRIMITIVE_LIST, 'badFormat');
-    const current = merged[key];
+    const current = ownMember(merged, key);
     if (list === null) {
       delete merged[key];
       return;
     }
     if (!Array.isArray(current) || !Array.isArray(list)) return;
-    merged[key] = this.#list([...current], list, this.#ruleOfList(shape, key), true);
+    putMember(merged, key, this.#list([...current], list, this.#ruleOfList(shape, key), true));
   }
 
   #member(merged: JsonObject, key: string, value: JsonValue, shape: Shape): void {
@@ -229,14 +233,18 @@ class Merge {
       delete merged[key];
     } else if (isObject(current) && isObject(value)) {
       const rule = this.#rule(shape, key);
-      merged[key] = rule.strategy === 'replace' ? value : this.map(current, value, rule.shape);
+      putMember(
+        merged,
+        key,
+        rule.strategy === 'replace' ? value : this.map(current, value, rule.shape),
+      );
     } else if (Array.isArray(current) && Array.isArray(value)) {
-      merged[key] = this.#list([...current], value, this.#ruleOfList(shape, key), false);
+      putMember(merged, key, this.#list([...current], value, this.#ruleOfList(shape, key), false));
     } else {
       const isNew = current === undefined || typeof current === 'object' || isObject(value);
       const kept = withoutDirectives(isNew ? withoutNulls(value) : value);
       if (kept === undefined) delete merged[key];
-      else merged[key] = kept;
+      else putMember(merged, key, kept);
     }
   }
 
@@ -272,7 +280,7 @@ class Merge {
     const merged = [...list];
     for (const item of items) {
       if (!isObject(item)) continue;
-      if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      if (ownMember(item, mergeKey) === undefined) this.#failNoKey(item, mergeKey);
       const at = rankIn(merged, item, mergeKey);
       const current = merged[at];
       if (isObject(current)) merged[at] = this.map(current, item, rule.shape);
@@ -301,7 +309,7 @@ class Merge {
       else if (directive === 'merge')
         this.#fail('merging lists cannot yet be specified in the patch');
       else if (directive !== 'delete') this.#failDirective(directive, item);
-      else if (item[mergeKey] === undefined) this.#failNoKey(item, mergeKey);
+      else if (ownMember(item, mergeKey) === undefined) this.#failNoKey(item, mergeKey);
       else list = list.filter((one) => rankIn([one], item, mergeKey) < 0);
     }
     return { list, isReplaced };
@@ -373,7 +381,7 @@ function withoutNulls(value: JsonValue): JsonValue {
   if (!isObject(value)) return value;
   const kept: JsonObject = {};
   for (const [key, inner] of Object.entries(value)) {
-    if (inner !== null && inner !== undefined) kept[key] = withoutNulls(inner);
+    if (inner !== null && inner !== undefined) putMember(kept, key, withoutNulls(inner));
   }
   return kept;
 }
@@ -388,7 +396,7 @@ function withoutDirectives(value: JsonValue): JsonValue | undefined {
   const kept: JsonObject = {};
   for (const [key, inner] of Object.entries(value)) {
     const result = inner === undefined ? undefined : withoutDirectives(inner);
-    if (result !== undefined) kept[key] = result;
+    if (result !== undefined) putMember(kept, key, result);
   }
   return kept;
 }
@@ -422,5 +430,6 @@ export function goText(value: JsonValue): string {
   if (value === null) return '<nil>';
   if (!isObject(value)) return String(value);
   const members = Object.keys(value).sort();
-  return `map[${members.map((key) => `${key}:${goText(value[key] ?? null)}`).join(' ')}]`;
+  const texts = members.map((key) => `${key}:${goText(ownMember(value, key) ?? null)}`);
+  return `map[${texts.join(' ')}]`;
 }

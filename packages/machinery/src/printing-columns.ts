@@ -1,4 +1,5 @@
 /** Columns of tables, and what printers of many kinds have in common. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 
@@ -65,7 +66,8 @@ export function columnsOf(notes: string): readonly Column[] {
       name,
       type: match?.[2] ?? 'string',
       format: name === 'Name' ? 'name' : '',
-      description: DESCRIPTIONS[name] ?? `${name} of the object, from its specification or status.`,
+      description:
+        ownMember(DESCRIPTIONS, name) ?? `${name} of the object, from its specification or status.`,
       priority: isWide ? 1 : 0,
     };
   });

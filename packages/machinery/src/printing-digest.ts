@@ -4,6 +4,7 @@
  * shows (volumes, environment, images, managedFields) are stepped over, not parsed.
  */
 import { parseJson } from './json-text.ts';
+import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { MemberCursor, skipSpace, skipValue } from './scan.ts';
 
@@ -80,7 +81,7 @@ function digest(
     }
     // Parts are read while they are stepped over: the bytes are gone through once.
     if (wanted !== undefined && inner.open(bytes, top.valueStart, end)) {
-      object[name] = part(bytes, wanted);
+      putMember(object, name, part(bytes, wanted));
       if (!inner.isClosed) return undefined;
       top.resume(inner.closeEnd);
     } else if (!top.skip()) {
@@ -98,10 +99,13 @@ function part(bytes: Buffer, wanted: Wanted): JsonObject {
     for (let i = 0; i < wanted.length; i++) {
       const [name, key, how] = wanted[i]!;
       if (key.length !== length || !inner.is(key)) continue;
-      object[name] =
+      putMember(
+        object,
+        name,
         how === COUNTED
           ? emptyItems(bytes, inner.valueStart, inner.valueEnd)
-          : valueIn(bytes, inner.valueStart, inner.valueEnd);
+          : valueIn(bytes, inner.valueStart, inner.valueEnd),
+      );
       break;
     }
   }

@@ -82,7 +82,8 @@ function summarize(pod: JsonObject): Summary {
   const sidecarRestarts = { restarts: 0, restartedMs: 0 };
   const isInitializing = walkInitContainers(pod, sidecars, summary, sidecarRestarts);
   if (!isInitializing || isConditionTrue(pod, 'Initialized')) {
-    Object.assign(summary, sidecarRestarts);
+    summary.restarts = sidecarRestarts.restarts;
+    summary.restartedMs = sidecarRestarts.restartedMs;
     walkContainers(pod, summary);
   }
   if (isBeingDeleted(pod)) {

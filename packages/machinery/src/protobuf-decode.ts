@@ -6,6 +6,7 @@
  * `normal-form.ts`. /
  */
 
+import { ownMember, putMember } from '@megaplane/base/members';
 import { readText } from '@megaplane/wire/protobuf';
 import { parseJson } from './json-text.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -99,7 +100,7 @@ export class MessageDecoder {
       const value = slots[index];
       const written =
         value === undefined ? absentValue(field) : isOmitted(field, value) ? undefined : value;
-      if (written !== undefined) object[field.name] = written;
+      if (written !== undefined) putMember(object, field.name, written);
     }
     return object;
   }
@@ -440,7 +441,8 @@ function refill(
   fields: readonly Field[],
   before: JsonObject,
 ): void {
-  for (const [index, { name }] of fields.entries()) slots[index] = before[name] ?? undefined;
+  for (const [index, { name }] of fields.entries())
+    slots[index] = ownMember(before, name) ?? undefined;
 }
 
 const EMPTY = Buffer.alloc(0);

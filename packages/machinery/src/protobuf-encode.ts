@@ -4,6 +4,7 @@
  * plain scalars and structs even if zero, maps sorted by key.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { BackwardWriter } from './backward-writer.ts';
 import { isNumber, type JsonObject, type JsonValue } from './json-value.ts';
 import { closeEnvelope, openEnvelope } from './protobuf-envelope.ts';
@@ -139,7 +140,7 @@ export class MessageEncoder {
         continue;
       }
       const field = step.field;
-      const value = object[field.name];
+      const value = ownMember(object, field.name);
       if (value === undefined || value === null) {
         if (!field.isPointer) this.#zero(step.number, field.shape, depth);
       } else this.#field(step.number, field.shape, value, depth);
@@ -184,7 +185,7 @@ export class MessageEncoder {
     if (keys.some(hasSurrogate)) keys.sort(compareBytes);
     for (let index = keys.length - 1; index >= 0; index--) {
       const key = keys[index]!;
-      const item = value[key] ?? null;
+      const item = ownMember(value, key) ?? null;
       const end = this.#out.mark();
       if (shape.kind === 'list') this.#field(2, shape, item, depth);
       else if (shape.kind === 'scalar' && shape.scalar === 'bytes' && item === null) {

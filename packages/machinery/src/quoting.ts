@@ -1,4 +1,5 @@
 /** How the texts of Kubernetes print values: Go's `%q` for strings, JSON for composites. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from './json-value.ts';
 
 export { quoted } from '@megaplane/base/quoting';
@@ -15,6 +16,6 @@ const HTML: Readonly<Record<string, string>> = {
 export function escapedJson(value: JsonValue, indent = 0): string {
   return JSON.stringify(value, null, indent).replaceAll(
     /[&<>\u2028\u2029]/g,
-    (one) => HTML[one] ?? one,
+    (one) => ownMember(HTML, one) ?? one,
   );
 }

@@ -286,5 +286,6 @@ function summaryOf(bytes: Buffer, start: number, end: number): string {
 function withKind(object: JsonObject, found: ExpectedKind): JsonObject {
   const { kind, apiVersion } = found;
   if (object['kind'] === kind && object['apiVersion'] === apiVersion) return object;
-  return Object.assign({ kind, apiVersion }, object, { kind, apiVersion });
+  const { kind: _kind, apiVersion: _version, ...withoutKind } = object;
+  return { kind, apiVersion, ...withoutKind };
 }

@@ -6,6 +6,7 @@
  * structs (protobuf numbers, what an encoder omits) and OpenAPI (list types and merge keys). /
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { embeddedPath } from './embedded-structs.ts';
 import type { JsonValue } from './json-value.ts';
 import { TYPES } from './tables/types.ts';
@@ -260,7 +261,7 @@ function parseShape(code: string): [shape: Shape, goType: string] {
     const type = typeById(Number.parseInt(rest, 36));
     return [{ kind: 'object', type }, type.goType];
   }
-  const scalar = SCALARS[first];
+  const scalar = ownMember(SCALARS, first);
   if (scalar === undefined) throw new Error(`types table: no scalar of code ${code}`);
   return [{ kind: 'scalar', scalar: scalar[0] }, rest === '' ? scalar[1] : rest.slice(1)];
 }

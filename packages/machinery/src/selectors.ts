@@ -6,6 +6,7 @@
  * Parsing follows upstream token by token, because clients see its complaints: a word is an
  * operator or a name depending on where it stands (`in in (in)` is legal).
  */
+import { ownMember } from '@megaplane/base/members';
 import {
   aggregate,
   fieldErrorText,
@@ -401,7 +402,7 @@ export function matchesLabels(selector: LabelSelector, labels: JsonObject | unde
 
 function holds(requirement: Requirement, labels: JsonObject | undefined): boolean {
   const has = labels !== undefined && Object.hasOwn(labels, requirement.key);
-  const raw = has ? labels[requirement.key] : undefined;
+  const raw = has ? ownMember(labels, requirement.key) : undefined;
   const value = typeof raw === 'string' ? raw : '';
   switch (requirement.operator) {
     case 'in':

@@ -5,6 +5,7 @@
  * A time is seconds since 1970 with nanoseconds beside it, so that what protobuf holds passes
  * through unchanged. /
  */
+import { ownMember } from '@megaplane/base/members';
 import { quoted } from './quoting.ts';
 
 const NANOS_PER_SECOND = 1e9;
@@ -194,7 +195,7 @@ export function parseGoDuration(text: string): bigint | undefined {
     const [, whole = '', fraction = '', unit = ''] = part;
     const digits = whole.replace(/^0+/, '');
     if (digits.length > 19) return undefined;
-    const scale = UNITS[unit] ?? 1n;
+    const scale = ownMember(UNITS, unit) ?? 1n;
     nanos += BigInt(digits) * scale + fractionNanos(fraction, scale);
     if (nanos > DURATION_END) return undefined;
   }

@@ -4,6 +4,7 @@
  * and times take their written form, and a value of a wrong type is refused with Go's words. /
  */
 
+import { ownMember, putMember } from '@megaplane/base/members';
 import { base64Fault } from './base64.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { absentValue, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
@@ -106,11 +107,11 @@ class Fitting {
     this.#struct = type.goName;
     const fields = this.#isInOrder ? fieldsAsWritten(type, source) : type.fields;
     for (const field of fields) {
-      const value = source[field.name];
+      const value = ownMember(source, field.name);
       if (value === undefined || value === null) {
         if (value === null) this.members++;
         const absent = absentValue(field);
-        if (absent !== undefined) target[field.name] = absent;
+        if (absent !== undefined) putMember(target, field.name, absent);
         continue;
       }
       this.members++;
@@ -119,7 +120,7 @@ class Fitting {
       const fitted = this.#value(field.shape, value, field.goType);
       this.#path.pop();
       if (isVoidOf(field, fitted)) this.#void(field, fitted, target);
-      else if (!isOmitted(field, fitted)) target[field.name] = fitted;
+      else if (!isOmitted(field, fitted)) putMember(target, field.name, fitted);
     }
     // what comes next belongs to whoever has this object, be it another item of a list
     this.#struct = outer;
@@ -130,9 +131,9 @@ class Fitting {
   #void(field: Field, value: JsonValue, target: JsonObject): void {
     if (this.#hasVoids) {
       this.voids++;
-      target[field.name] = value;
+      putMember(target, field.name, value);
       if (isObject(value)) markMap(value);
-    } else if (isListOrMap(field) && field.omission !== 'void') target[field.name] = null;
+    } else if (isListOrMap(field) && field.omission !== 'void') putMember(target, field.name, null);
   }
 
   #typeMeta(source: JsonObject, target: JsonObject): void {
@@ -161,7 +162,7 @@ class Fitting {
     const valueType = goType.slice('map[string]'.length);
     for (const key of this.#isInOrder ? Object.keys(value) : sortedKeys(value)) {
       this.members++;
-      const member = value[key] ?? null;
+      const member = ownMember(value, key) ?? null;
       this.#written = this.#numbers?.get(value)?.get(key);
       const fitted =
         member === null ? zeroMember(shape.values) : this.#value(shape.values, member, valueType);

@@ -4,6 +4,7 @@
  * fault, in other words than the decoder of JSON has (`typed-json.ts`).
  */
 import { isNumber, isObject, type JsonObject, type JsonValue } from './json-value.ts';
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { Field, Shape, Type } from './schema.ts';
 import { isGoInt, toInt64 } from './custom/go-texts.ts';
 import { wholeNumber } from './json-text.ts';
@@ -18,7 +19,7 @@ const TIMES: readonly string[] = ['time', 'microTime', 'duration'];
 export function unstructuredFault(type: Type, value: JsonValue): string | undefined {
   if (!isObject(value)) return `cannot restore struct from: ${kindOf(value)}`;
   for (const field of type.fields) {
-    const member = value[field.name];
+    const member = ownMember(value, field.name);
     if (member === undefined || member === null) continue;
     const fault = faultOf(field.shape, member, goTypeOf(field));
     if (fault !== undefined) return fault;
@@ -120,8 +121,8 @@ export function unstructuredText(message: string): string {
 export function withFittedIntegers(type: Type, object: JsonObject): JsonObject {
   const fitted: JsonObject = { ...object };
   for (const { name, shape } of type.fields) {
-    const value = object[name];
-    if (value !== undefined) fitted[name] = fittedValue(shape, value);
+    const value = ownMember(object, name);
+    if (value !== undefined) putMember(fitted, name, fittedValue(shape, value));
   }
   return fitted;
 }

@@ -1,5 +1,6 @@
 /** Jobs and cron jobs. */
 
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue, notSupported, printed, required, typedText } from './fielderrors.ts';
 import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
@@ -99,10 +100,10 @@ function checkGenerated(found: Findings, job: JsonObject): void {
     'batch.kubernetes.io/job-name': name,
   };
   for (const [key, value] of Object.entries(expected)) {
-    if (labels[key] === value) continue;
+    if (ownMember(labels, key) === value) continue;
     const path = `spec.template.metadata.labels[${key}]`;
     const text = `must be '${stringAt(value)}'`;
-    if (labels[key] === undefined) found.push(required(path, text));
+    if (ownMember(labels, key) === undefined) found.push(required(path, text));
     else found.push(invalidValue(path, sortedMap(labels), text));
   }
   const selector = objectAt(job, 'spec', 'selector') ?? {};

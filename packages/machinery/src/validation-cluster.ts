@@ -1,5 +1,6 @@
 /** Kinds that configure a cluster: access, leases, disruption, priorities, storage, admission. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   forbiddenField,
@@ -233,7 +234,7 @@ function checkPriority(found: Findings, priority: JsonObject): void {
   const name = stringAt(priority, 'metadata', 'name');
   const value = numberAt(priority, 'value');
   if (name.startsWith('system-')) {
-    if (SYSTEM_PRIORITIES[name] !== value) {
+    if (ownMember(SYSTEM_PRIORITIES, name) !== value) {
       const text =
         "priority class names with 'system-' prefix are reserved for system use only. error: " +
         `${name} is not a known system priority class`;

@@ -1,5 +1,6 @@
 /** The core group, but for pods, services, events and quotas: nodes, namespaces, configuration. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   forbiddenField,
@@ -202,7 +203,7 @@ function checkConfigMap(found: Findings, map: JsonObject): void {
   const binary = objectAt(map, 'binaryData');
   let bytes = checkData(found, 'data', data, false);
   for (const key of Object.keys(data ?? {})) {
-    if (binary?.[key] === undefined) continue;
+    if (ownMember(binary, key) === undefined) continue;
     found.push(invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData'));
   }
   bytes += checkData(found, 'binaryData', binary, true);
@@ -241,10 +242,11 @@ function checkSecret(found: Findings, secret: JsonObject): void {
       found.push(required('data[username]'), required('data[password]'));
     }
   }
-  for (const key of SECRET_KEYS[type] ?? []) {
-    const isEmpty = type === 'kubernetes.io/ssh-auth' && data[key] === '';
-    if (data[key] === undefined || isEmpty) found.push(required(`data[${key}]`));
-    else if (key.startsWith('.docker')) checkJsonValue(found, `data[${key}]`, data[key]);
+  for (const key of ownMember(SECRET_KEYS, type) ?? []) {
+    const isEmpty = type === 'kubernetes.io/ssh-auth' && ownMember(data, key) === '';
+    if (ownMember(data, key) === undefined || isEmpty) found.push(required(`data[${key}]`));
+    else if (key.startsWith('.docker'))
+      checkJsonValue(found, `data[${key}]`, ownMember(data, key) ?? '');
   }
 }
 

@@ -3,6 +3,7 @@
  * are the core ones in both, as upstream checks one internal form. /
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue, required } from './fielderrors.ts';
 import { numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -33,7 +34,7 @@ function isNew(event: JsonObject): boolean {
 }
 
 function nameIn(event: JsonObject, field: string): string {
-  return isNew(event) ? (RENAMED[field] ?? field) : field;
+  return isNew(event) ? (ownMember(RENAMED, field) ?? field) : field;
 }
 
 function checkEvent(found: Findings, event: JsonObject): void {
@@ -85,7 +86,7 @@ function checkNewForm(found: Findings, event: JsonObject): void {
   }
   const unset = 'needs to be unset';
   for (const field of ['firstTimestamp', 'lastTimestamp']) {
-    if (typeof event[nameIn(event, field)] !== 'string') continue;
+    if (typeof ownMember(event, nameIn(event, field)) !== 'string') continue;
     found.push(invalidValue(field, '', unset));
   }
   if (numberAt(event, 'deprecatedCount') !== 0) found.push(invalidValue('count', '', unset));
@@ -143,7 +144,10 @@ function updateEvent(found: Findings, next: JsonObject, previous: JsonObject): v
   if (!isNew(next)) return;
   if (!isSame(next['series'], previous['series'])) checkSeries(found, next);
   for (const field of FROZEN) {
-    const [after, before] = [next[nameIn(next, field)], previous[nameIn(previous, field)]];
+    const [after, before] = [
+      ownMember(next, nameIn(next, field)),
+      ownMember(previous, nameIn(previous, field)),
+    ];
     const type = FROZEN_TYPES[field];
     // Go has no absent structs, texts and counts, but for what it points to
     const zero = type === undefined ? ZEROS[field] : field === 'related' ? undefined : {};

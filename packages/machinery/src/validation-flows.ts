@@ -1,5 +1,6 @@
 /** Flow schemas and priority levels (`flowcontrol.apiserver.k8s.io`). */
 
+import { ownMember } from '@megaplane/base/members';
 import { escapedJson } from './quoting.ts';
 import { CATCH_ALL_LEVEL, MANDATORY_SCHEMAS, PRECEDENCE_MAX } from './flow-standards.ts';
 import {
@@ -79,7 +80,7 @@ function checkSchema(found: Findings, schema: JsonObject): void {
   if (level === '') found.push(required(levelAt, 'must reference a priority level'));
   else invalidEach(found, levelAt, level, dnsSubdomainErrors(level));
   eachObject(listAt(spec, 'rules'), 'spec.rules', (rule, path) => checkRule(found, path, rule));
-  const mandatory = MANDATORY_SCHEMAS[name];
+  const mandatory = ownMember(MANDATORY_SCHEMAS, name);
   if (mandatory !== undefined && !equals(mandatory, spec)) {
     found.push(
       invalidValue('spec', shownSpec(schema), `spec of '${name}' must equal the fixed value`),
@@ -126,7 +127,7 @@ const KIND_OF: Readonly<Record<string, string>> = {
 
 function checkSubject(found: Findings, at: string, subject: JsonObject): void {
   const kind = stringAt(subject, 'kind');
-  const members = MEMBERS[kind];
+  const members = ownMember(MEMBERS, kind);
   if (members === undefined) {
     found.push(notSupported(`${at}.kind`, kind, SUBJECT_KINDS));
     return;
@@ -139,7 +140,7 @@ function checkSubject(found: Findings, at: string, subject: JsonObject): void {
   else if (stringAt(value, 'name') === '') found.push(required(`${at}.${own}.name`));
   for (const other of others) {
     if (objectAt(subject, other) === undefined) continue;
-    const text = `${other} is forbidden when subject kind is not '${KIND_OF[other]}'`;
+    const text = `${other} is forbidden when subject kind is not '${ownMember(KIND_OF, other)}'`;
     found.push(forbiddenField(`${at}.${other}`, text));
   }
 }

@@ -4,6 +4,7 @@
  * looks at has changed: a spec may have changed under a status that was right.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { duplicate, invalidValue, required, type FieldError } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
@@ -111,7 +112,7 @@ function checkEnd(found: Findings, report: Report, before: Report): void {
 }
 
 function hasChanged(field: string, report: Report, before: Report): boolean {
-  return (report.status[field] ?? null) !== (before.status[field] ?? null);
+  return (ownMember(report.status, field) ?? null) !== (ownMember(before.status, field) ?? null);
 }
 
 /** Nothing runs of what is finished, and nothing is left to count. */

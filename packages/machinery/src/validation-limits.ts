@@ -1,5 +1,6 @@
 /** Quotas and limit ranges: which resources may be limited, and bounds that fit each other. */
 
+import { ownMember } from '@megaplane/base/members';
 import { duplicate, forbiddenField, invalidValue, required, typedText } from './fielderrors.ts';
 import { goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
@@ -84,7 +85,7 @@ const EXISTENCE_TEXT =
 
 /** The resources of a quota that a scope has nothing to do with. */
 function misfits(spec: JsonObject, scope: string): string[] {
-  const fitting = SCOPE_RESOURCES[scope];
+  const fitting = ownMember(SCOPE_RESOURCES, scope);
   if (fitting === undefined) return [];
   const names = Object.keys(objectAt(spec, 'hard') ?? {});
   return names.filter((name) => isQuotaResource(name) && !fitting.includes(name));
@@ -99,7 +100,7 @@ function checkScopes(found: Findings, spec: JsonObject): void {
   const scopes = listAt(spec, 'scopes');
   for (const scope of scopes) {
     const name = typeof scope === 'string' ? scope : '';
-    if (SCOPE_RESOURCES[name] === undefined) {
+    if (ownMember(SCOPE_RESOURCES, name) === undefined) {
       found.push(invalidValue(path, [...scopes], 'unsupported scope'));
     }
     for (const _ of misfits(spec, name)) {
@@ -116,7 +117,7 @@ function checkScopeSelector(found: Findings, spec: JsonObject): void {
   const requirements = listAt(selector, 'matchExpressions');
   for (const requirement of requirements) {
     const scope = stringAt(requirement, 'scopeName');
-    if (SCOPE_RESOURCES[scope] === undefined) {
+    if (ownMember(SCOPE_RESOURCES, scope) === undefined) {
       found.push(invalidValue(`${path}.scopeName`, typedText(scope), 'unsupported scope'));
     }
     for (const _ of misfits(spec, scope)) {
@@ -140,7 +141,7 @@ function checkScopeOperator(
   const operator = stringAt(requirement, 'operator');
   const values = listAt(requirement, 'values');
   const hasValues = scope === 'PriorityClass' || scope === 'VolumeAttributesClass';
-  if (!hasValues && SCOPE_RESOURCES[scope] !== undefined && operator !== 'Exists') {
+  if (!hasValues && ownMember(SCOPE_RESOURCES, scope) !== undefined && operator !== 'Exists') {
     found.push(invalidValue(`${path}.operator`, typedText(operator), EXISTENCE_TEXT));
   }
   if (operator === 'In' || operator === 'NotIn') {
@@ -277,5 +278,5 @@ function checkRatio(found: Findings, path: string, limit: JsonObject, name: stri
 }
 
 function at(limit: JsonObject, field: string, name: string): JsonValue | undefined {
-  return objectAt(limit, field)?.[name];
+  return ownMember(objectAt(limit, field), name);
 }

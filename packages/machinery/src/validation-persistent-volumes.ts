@@ -1,5 +1,6 @@
 /** Persistent volumes: what they need, whatever driver makes them. */
 
+import { ownMember, putMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { goDiff, goForm } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
@@ -249,9 +250,10 @@ function renamed(next: JsonValue, previous: JsonValue): JsonValue {
   const other = isObject(next) ? next : {};
   const copy: JsonObject = {};
   for (const [name, value] of Object.entries(previous)) {
-    const after = other[name] ?? null;
-    const isRename = name === 'key' && typeof value === 'string' && RENAMED_LABELS[value] === after;
-    copy[name] = isRename ? after : renamed(after, value ?? null);
+    const after = ownMember(other, name) ?? null;
+    const isRename =
+      name === 'key' && typeof value === 'string' && ownMember(RENAMED_LABELS, value) === after;
+    putMember(copy, name, isRename ? after : renamed(after, value ?? null));
   }
   return copy;
 }

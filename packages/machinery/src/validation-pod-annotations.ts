@@ -3,6 +3,7 @@
  * mirror pod, tolerations, the cost of a deletion.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import { parseJson } from './json-text.ts';
@@ -151,7 +152,7 @@ export function changePodAnnotations(
     if (key !== MIRROR && !key.startsWith(APPARMOR)) continue;
     if (!Object.hasOwn(before, key)) {
       found.push(forbiddenField(`${path}[${key}]`, `may not add ${what}`));
-    } else if (before[key] !== after[key]) {
+    } else if (before[key] !== ownMember(after, key)) {
       found.push(forbiddenField(`${path}[${key}]`, `may not remove or update ${what}`));
     }
   }
@@ -174,7 +175,7 @@ export function checkSameProfiles(
       const key = `${SECCOMP_CONTAINER}${stringAt(container, 'name')}`;
       const own = objectAt(container, 'securityContext', 'seccompProfile');
       const where = `${path}.${field}[${index}].securityContext.seccompProfile`;
-      sameProfile(found, where, annotations[key], own, 'seccomp');
+      sameProfile(found, where, ownMember(annotations, key), own, 'seccomp');
     }
   }
   if (stringAt(spec, 'os', 'name') === 'windows') return;
@@ -184,7 +185,7 @@ export function checkSameProfiles(
       const key = `${APPARMOR}${stringAt(container, 'name')}`;
       const own = objectAt(container, 'securityContext', 'appArmorProfile') ?? shared;
       const where = `${path}.${field}[${index}].securityContext.appArmorProfile`;
-      sameProfile(found, where, annotations[key], own, 'apparmor');
+      sameProfile(found, where, ownMember(annotations, key), own, 'apparmor');
     }
   }
 }
@@ -208,7 +209,7 @@ function sameProfile(
     found.push(forbiddenField(`${path}.localhostProfile`, text));
     return;
   }
-  if (type !== 'Localhost' && names[type]?.includes(told) !== false) return;
+  if (type !== 'Localhost' && ownMember(names, type)?.includes(told) !== false) return;
   const text = `${what} type in annotation and field must match`;
   found.push(forbiddenField(`${path}.type`, text));
 }

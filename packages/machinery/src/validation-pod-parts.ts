@@ -108,7 +108,8 @@ function checkRemoved(
 ): void {
   for (const side of SIDES) {
     const kept = objectAt(after, side) ?? {};
-    if (Object.keys(objectAt(before, side) ?? {}).every((name) => name in kept)) continue;
+    if (Object.keys(objectAt(before, side) ?? {}).every((name) => Object.hasOwn(kept, name)))
+      continue;
     found.push(forbiddenField(`${path}.${side}`, `${what} ${side} cannot be removed`));
   }
 }

@@ -1,5 +1,6 @@
 /** What kubelets, schedulers and controllers report of pods, as upstream judges it. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   forbiddenField,
@@ -171,7 +172,7 @@ function checkExtendedClaim(found: Findings, status: JsonObject, spec: JsonObjec
     if (container === undefined) {
       const text = `must match the name of an entry in ${some}.name or spec.containers.name`;
       found.push(invalidValue(`${at}.containerName`, name, text));
-    } else if (objectAt(container, 'resources', 'requests')?.[resource] === undefined) {
+    } else if (ownMember(objectAt(container, 'resources', 'requests'), resource) === undefined) {
       const text =
         `must match the extended resource name of an entry in ${some}.resources.requests ` +
         'or spec.containers.resources.requests';
@@ -285,7 +286,7 @@ function checkAsked(
 ): void {
   const name = stringAt(resource, 'name');
   if (!name.startsWith('claim:')) {
-    if (objectAt(container, 'resources', 'requests')?.[name] !== undefined) return;
+    if (ownMember(objectAt(container, 'resources', 'requests'), name) !== undefined) return;
     found.push(invalidValue(path, name, "must match one of the container's resource requests"));
     return;
   }

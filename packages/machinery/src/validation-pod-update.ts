@@ -1,5 +1,6 @@
 /** What may change in a pod: almost nothing. */
 
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, printed, required } from './fielderrors.ts';
 import { goDiff, goForm, goValueOf } from './go-form.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
@@ -185,7 +186,7 @@ function allowTightening(found: Findings, munged: JsonObject, stored: JsonObject
   const before = objectAt(stored, 'nodeSelector') ?? {};
   const after = objectAt(munged, 'nodeSelector') ?? {};
   if (!isSame(after, before)) {
-    if (Object.keys(before).some((key) => before[key] !== after[key])) {
+    if (Object.keys(before).some((key) => before[key] !== ownMember(after, key))) {
       const text = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
       found.push(invalidValue('spec.nodeSelector', after, text));
     }

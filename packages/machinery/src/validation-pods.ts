@@ -1,5 +1,6 @@
 /** The spec of pods and of the templates that pods are made from. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   forbiddenField,
@@ -173,7 +174,7 @@ function checkNames(
   fields: readonly string[],
 ): void {
   for (const field of fields) {
-    const name = spec[field];
+    const name = ownMember(spec, field);
     // an empty class of the runtime is one that is named, an empty priority is none
     if (typeof name !== 'string' || (name === '' && field !== 'runtimeClassName')) continue;
     invalidEach(found, `${path}.${field}`, name, dnsSubdomainErrors(name));

@@ -1,5 +1,6 @@
 /** Amounts of resources that containers, and pods as a whole, ask for. */
 
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { listAt, objectAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -47,7 +48,7 @@ export function checkResources(
   for (const [name, amount] of Object.entries(requests)) {
     checkName(found, `${path}.requests[${name}]`, name);
     checkAmount(found, `${path}.requests[${name}]`, name, amount);
-    checkLimit(found, path, name, amount, limits[name]);
+    checkLimit(found, path, name, amount, ownMember(limits, name));
     checkPages(found, `${path}.requests[${name}]`, name, amount);
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];

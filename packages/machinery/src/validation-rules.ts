@@ -1,5 +1,6 @@
 /** Checks that many kinds share; each adds what it finds to `found`. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   invalidValue,
@@ -121,7 +122,8 @@ export function isSame(left: JsonValue | undefined, right: JsonValue | undefined
   if (isQuantityPair(left, right)) return true;
   if (isObject(left) && isObject(right)) {
     const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-    for (const name of names) if (!isSame(left[name], right[name])) return false;
+    for (const name of names)
+      if (!isSame(ownMember(left, name), ownMember(right, name))) return false;
     return true;
   }
   if (Array.isArray(left) && Array.isArray(right)) {

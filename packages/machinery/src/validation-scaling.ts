@@ -1,5 +1,6 @@
 /** Horizontal pod autoscalers. */
 
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, notSupported, required } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -147,7 +148,8 @@ function checkMetric(found: Findings, path: string, metric: JsonObject): void {
   }
   const wanted = SOURCES.find((source) => source[1] === type)?.[0];
   if (wanted === undefined) found.push(unknown);
-  else if (metric[wanted] === undefined) found.push(required(`${path}.${wanted}`, NO_SOURCE));
+  else if (ownMember(metric, wanted) === undefined)
+    found.push(required(`${path}.${wanted}`, NO_SOURCE));
   if (present.length === 1) return;
   for (const [field] of present) {
     if (field !== wanted) found.push(forbiddenField(`${path}.${field}`, ONE_SOURCE));

@@ -2,6 +2,7 @@
  * Groups of pods and workloads (`scheduling.k8s.io/v1alpha2`), as kube-apiserver v1.36 judges them
  * where none of their own feature gates but GenericWorkload is on.
  */
+import { ownMember } from '@megaplane/base/members';
 import { duplicate, invalidValue, printed, required, tooMany } from './fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
@@ -43,7 +44,7 @@ function checkKept(found: Findings, path: string, next: JsonObject, previous: Js
 }
 
 function memberAt(object: JsonObject, path: string): JsonValue | undefined {
-  return objectAt(object, 'spec')?.[path.slice('spec.'.length)];
+  return ownMember(objectAt(object, 'spec'), path.slice('spec.'.length));
 }
 
 function checkGroup(found: Findings, group: JsonObject): void {
@@ -88,7 +89,7 @@ function checkUnion(
   union: JsonObject,
   members: readonly string[],
 ): void {
-  const given = members.filter((member) => isObject(union[member]));
+  const given = members.filter((member) => isObject(ownMember(union, member)));
   if (given.length === 1) return;
   const names = members.map((member) => `\`${member}\``).join(', ');
   if (given.length === 0) found.push(invalidValue(path, '', `must specify one of: ${names}`));

@@ -1,5 +1,6 @@
 /** The storage group, and persistent volumes. */
 
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   forbiddenField,
@@ -185,7 +186,7 @@ function checkAttachmentError(found: Findings, field: string, attachment: JsonOb
 function checkDriver(found: Findings, driver: JsonObject): void {
   const spec = objectAt(driver, 'spec') ?? {};
   const isSet = (field: string, path: string): void => {
-    if (typeof spec[field] !== 'boolean') found.push(required(`spec.${path}`));
+    if (typeof ownMember(spec, field) !== 'boolean') found.push(required(`spec.${path}`));
   };
   // the first path is upstream's, and not the field's name
   isSet('attachRequired', 'attachedRequired');
@@ -237,7 +238,7 @@ function checkTokenRequests(found: Findings, requests: readonly JsonValue[]): vo
 function keepDriver(found: Findings, next: JsonObject, previous: JsonObject): void {
   const [after, before] = [objectAt(next, 'spec'), objectAt(previous, 'spec')];
   const same = (field: string, path: string): void =>
-    immutable(found, `spec.${path}`, after?.[field], before?.[field]);
+    immutable(found, `spec.${path}`, ownMember(after, field), ownMember(before, field));
   same('attachRequired', 'attachedRequired');
   same('volumeLifecycleModes', 'volumeLifecycleModes');
 }

@@ -1,4 +1,5 @@
 /** What pods of one operating system cannot have, and what namespaces of users do not go with. */
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, typedText } from './fielderrors.ts';
 import { listAt, objectAt, stringAt } from './json.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
@@ -62,7 +63,7 @@ const CONTAINER_FIELDS = [
 export function checkWindows(found: Findings, path: string, spec: JsonObject): void {
   const context = objectAt(spec, 'securityContext');
   for (const [field, isOfContext] of POD_FIELDS) {
-    const value = isOfContext ? context?.[field] : spec[field];
+    const value = isOfContext ? ownMember(context, field) : ownMember(spec, field);
     const isPlain = field === 'hostPID' || field === 'hostIPC';
     const isEmpty = Array.isArray(value) && value.length === 0;
     if (value === undefined || isEmpty || (isPlain && value === false)) continue;

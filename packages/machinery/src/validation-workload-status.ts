@@ -1,4 +1,5 @@
 /** What controllers report of workloads: counts that fit each other, and never fall below zero. */
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue } from './fielderrors.ts';
 import { numberAt, objectAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -69,7 +70,7 @@ export function checkCounts(
   previous: JsonObject,
 ): void {
   const status = objectAt(next, 'status');
-  for (const field of kind.counts) nonNegative(found, `status.${field}`, status?.[field]);
+  for (const field of kind.counts) nonNegative(found, `status.${field}`, ownMember(status, field));
   const replicas = numberAt(status, 'replicas');
   for (const field of kind.parts) {
     const count = numberAt(status, field);

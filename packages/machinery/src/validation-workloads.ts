@@ -1,5 +1,6 @@
 /** The apps group and its elder sister, the replication controller. */
 
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, notSupported, printed, required } from './fielderrors.ts';
 import { goForm, selectorForm, sortedMap } from './go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from './json.ts';
@@ -91,7 +92,7 @@ function keepSelector(found: Findings, next: JsonObject, previous: JsonObject): 
 /** True if a `LabelSelector` matches; an unreadable one matches nothing. */
 export function selectorMatches(selector: JsonObject, labels: JsonObject): boolean {
   const wanted = Object.entries(objectAt(selector, 'matchLabels') ?? {});
-  if (wanted.some(([key, value]) => labels[key] !== value)) return false;
+  if (wanted.some(([key, value]) => ownMember(labels, key) !== value)) return false;
   return listAt(selector, 'matchExpressions').every((requirement) => {
     const key = stringAt(requirement, 'key');
     const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
@@ -379,7 +380,7 @@ function checkReplicationController(found: Findings, controller: JsonObject): vo
     return;
   }
   checkTemplateLabels(found, spec, (labels) =>
-    Object.entries(selector).every(([key, value]) => labels[key] === value),
+    Object.entries(selector).every(([key, value]) => ownMember(labels, key) === value),
   );
   checkTemplate(found, spec, 'ReplicationController');
 }

@@ -7,6 +7,7 @@
  * checked, and its name as a subdomain. /
  */
 
+import { ownMember } from '@megaplane/base/members';
 import type { FieldError } from './fielderrors.ts';
 import { objectAt } from './json.ts';
 import type { JsonObject } from './json-value.ts';
@@ -153,7 +154,7 @@ const PLAIN: KindRules = {};
 /** What is wrong with a new object; its name is final. Reviews and bindings are not judged here. */
 export function validateCreate(resource: Resource, object: JsonObject): FieldError[] {
   if (!isStored(resource)) return [];
-  const rules = RULES[resource.storage.name] ?? PLAIN;
+  const rules = ownMember(RULES, resource.storage.name) ?? PLAIN;
   const metadata = objectAt(object, 'metadata') ?? {};
   const found: Findings = [];
   const nameRule = rules.name ?? SUBDOMAIN_NAME;
@@ -199,7 +200,7 @@ function updateFaults(
   previous: JsonObject,
   subresource: string,
 ): FieldError[] {
-  const rules = RULES[resource.storage.name] ?? PLAIN;
+  const rules = ownMember(RULES, resource.storage.name) ?? PLAIN;
   const nextMetadata = objectAt(next, 'metadata') ?? {};
   const previousMetadata = objectAt(previous, 'metadata') ?? {};
   const found: Findings = [];
@@ -213,16 +214,17 @@ function updateFaults(
     checkMetadata(found, nextMetadata, resource.namespaced, nameRule, isCore);
   };
   if (subresource !== '') {
-    for (const look of SUBRESOURCE_LOOKS[`${resource.storage.name}/${subresource}`] ?? CHANGE) {
+    for (const look of ownMember(SUBRESOURCE_LOOKS, `${resource.storage.name}/${subresource}`) ??
+      CHANGE) {
       if (look === 'change') asChange();
       else asWhole();
     }
-    rules.subresources?.[subresource]?.(found, next, previous);
+    ownMember(rules.subresources, subresource)?.(found, next, previous);
     return found;
   }
   // events of the core group are looked at as they always were
   const isOldEvent = resource.storage.name === 'events' && resource.group === '';
-  const looks = isOldEvent ? NONE : (LOOKS[resource.storage.name] ?? CHANGE);
+  const looks = isOldEvent ? NONE : (ownMember(LOOKS, resource.storage.name) ?? CHANGE);
   const judge = rules.update === undefined ? rules.create : undefined;
   const change = rules.update ?? rules.change;
   for (const look of looks) {

@@ -12,6 +12,7 @@
  * Few objects have any. Those are marked when they are decoded, and only they are looked through.
  */
 
+import { putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { isEmpty } from './normal-form.ts';
 import {
@@ -91,11 +92,11 @@ function clearedStruct(type: Type, object: JsonObject, isStored: boolean): JsonO
   for (const name of Object.keys(object)) {
     const value = object[name] ?? null;
     const field = type.field(name);
-    if (field === undefined) target[name] = value;
+    if (field === undefined) putMember(target, name, value);
     else if (value === null ? !isListOrMap(field) : !isVoidOf(field, value)) {
-      target[name] = clearedValue(field.shape, value, isStored);
+      putMember(target, name, clearedValue(field.shape, value, isStored));
     } else if (isListOrMap(field) && field.omission !== 'void') {
-      target[name] = isStored ? null : value;
+      putMember(target, name, isStored ? null : value);
     }
   }
   return target;
@@ -112,7 +113,7 @@ function clearedValue(shape: Shape, value: JsonValue, isStored: boolean): JsonVa
   if (!isObject(value)) return value;
   const target: JsonObject = {};
   for (const name of Object.keys(value)) {
-    target[name] = clearedValue(inner, value[name] ?? null, isStored);
+    putMember(target, name, clearedValue(inner, value[name] ?? null, isStored));
   }
   return target;
 }

@@ -4,6 +4,7 @@
  */
 import { readJson } from './json-reader.ts';
 import { withWholeCharacters } from './json-text.ts';
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /** The text of the numbers that are no plain integers, by the object or list that holds them. */
@@ -47,7 +48,7 @@ export interface Carried {
 export function carriedNumbers(numbers: WrittenNumbers, moves: readonly Carried[]): WrittenNumbers {
   const carried = new Map<object, Map<string, string>>();
   const carry = ({ from, member, to, place }: Carried): void => {
-    const [was, is] = [(from as JsonObject)[member], (to as JsonObject)[place]];
+    const [was, is] = [ownMember(from as JsonObject, member), ownMember(to as JsonObject, place)];
     const text = numbers.get(from)?.get(member);
     if (text !== undefined && was === is) set(carried, to, place, text);
     if (!isContainer(was) || !isContainer(is)) return;

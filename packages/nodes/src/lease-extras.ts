@@ -4,6 +4,7 @@
  * after a change of simulators all may: what one carries is kept as text, those alike share it.
  */
 import { parseJson } from '@megaplane/machinery/json-text';
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt } from '@megaplane/machinery/json';
 
@@ -63,7 +64,7 @@ export class LeaseExtras {
 function membersOf(object: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.flatMap((name) => {
-      const value = object[name];
+      const value = ownMember(object, name);
       return value === undefined ? [] : [[name, value] as const];
     }),
   );

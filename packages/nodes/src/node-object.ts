@@ -4,6 +4,7 @@
  * A template (one Node as JSON) is rendered once per shape with marks in the places that differ,
  * and a body is the pieces between the marks joined with the values of one node.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { addressText } from './addresses.ts';
@@ -103,7 +104,7 @@ export function healthyConditions(now: string): JsonValue[] {
 }
 
 function member(object: JsonObject, name: string): JsonObject {
-  const value = object[name];
+  const value = ownMember(object, name);
   return isObject(value) ? value : {};
 }
 
@@ -157,7 +158,7 @@ export class NodeBodies {
     };
     let text = this.#pieces[0] ?? '';
     for (const [at, name] of this.#marks.entries()) {
-      text += `${values[name] ?? ''}${this.#pieces[at + 1] ?? ''}`;
+      text += `${ownMember(values, name) ?? ''}${this.#pieces[at + 1] ?? ''}`;
     }
     return text;
   }

@@ -3,6 +3,7 @@
  *
  * Pods are played on nodes that we hold; nodes are those of the informer that keeps the leases.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
@@ -288,7 +289,7 @@ function nodeOf(object: JsonObject): string {
 }
 
 function memberText(object: JsonObject, part: string, name: string): string {
-  const inner = object[part];
-  const value: JsonValue | undefined = isObject(inner) ? inner[name] : undefined;
+  const inner = ownMember(object, part);
+  const value: JsonValue | undefined = isObject(inner) ? ownMember(inner, name) : undefined;
   return typeof value === 'string' ? value : '';
 }

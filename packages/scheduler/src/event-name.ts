@@ -1,4 +1,5 @@
 /** What upstream's metrics call the kinds whose events wake pods. */
+import { ownMember } from '@megaplane/base/members';
 
 const GROUPS: Readonly<Record<string, string>> = {
   CSINode: 'storage.k8s.io',
@@ -14,6 +15,6 @@ const GROUPS: Readonly<Record<string, string>> = {
 
 /** `Node`, `storage.k8s.io/CSINode`; the action follows. */
 export function eventName(kind: string): string {
-  const group = GROUPS[kind];
+  const group = ownMember(GROUPS, kind);
   return group === undefined ? kind : `${group}/${kind}`;
 }

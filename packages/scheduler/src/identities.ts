@@ -1,6 +1,13 @@
 /** What pods have in common besides their spec: labels, namespaces, controllers; interned. */
+import { ownMember } from '@megaplane/base/members';
 import { Interner } from './interner.ts';
-import { labelsOf, type Labels, type OwnerReference, type PodObject } from './objects.ts';
+import {
+  labelsOf,
+  type BareLabels,
+  type Labels,
+  type OwnerReference,
+  type PodObject,
+} from './objects.ts';
 import { createPodClass, nodeClassKey, type PodClass } from './pod-class.ts';
 import type { Usages } from './usage.ts';
 
@@ -18,7 +25,7 @@ const NODE_CLASSES_MAX = 100_000;
 
 export class Identities {
   readonly classes: Interner<PodClass>;
-  readonly labels: Interner<Labels> = new Interner();
+  readonly labels: Interner<BareLabels> = new Interner();
   readonly namespaces: Interner<string> = new Interner();
   /** Controllers that spreading by default looks at; null stands for all others and for none. */
   readonly owners: Interner<OwnerReference | null> = new Interner();
@@ -69,7 +76,7 @@ export class Identities {
 
   acquireLabels(labels: Labels): number {
     const keys = Object.keys(labels).toSorted();
-    const text = JSON.stringify(keys.map((key) => [key, labels[key]]));
+    const text = JSON.stringify(keys.map((key) => [key, ownMember(labels, key)]));
     return this.labels.acquire(text, () => labelsOf(labels));
   }
 

@@ -3,8 +3,9 @@
  * cordon) and its size (allocatable). A cluster of a million nodes has a handful of each, because
  * the one label that is unique by design, the host name, is kept apart.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Matchable } from './node-selector.ts';
-import { labelsOf, type Labels, type NodeObject } from './objects.ts';
+import { labelsOf, type BareLabels, type NodeObject } from './objects.ts';
 import type { Quantities, Taint } from './objects.ts';
 import { allocatableOf, type Resources } from './resources.ts';
 
@@ -12,7 +13,7 @@ export const HOSTNAME_KEY = 'kubernetes.io/hostname';
 
 export interface NodeKind {
   /** Without the host name where that equals the node's name. */
-  readonly labels: Labels;
+  readonly labels: BareLabels;
   readonly hasOwnHostname: boolean;
   readonly taints: readonly Taint[];
   readonly isCordoned: boolean;
@@ -44,7 +45,7 @@ export interface NodeFacts {
 /** `[["a","1"],["b","2"]]`: the same text for the same map in any order. */
 function sortedText(map: Readonly<Record<string, unknown>>): string {
   const keys = Object.keys(map).toSorted();
-  return JSON.stringify(keys.map((key) => [key, map[key]]));
+  return JSON.stringify(keys.map((key) => [key, ownMember(map, key)]));
 }
 
 export function factsOf(object: NodeObject): NodeFacts {

@@ -1,5 +1,5 @@
 /** A node with the pods on it, as the evaluator sees it. */
-import { labelsOf, type NodeObject } from './objects.ts';
+import { labelsOf, type BareLabels, type NodeObject } from './objects.ts';
 import type { HostPort, PodInfo } from './pod-info.ts';
 import { accumulate, allocatableOf, emptyResources, type Resources } from './resources.ts';
 
@@ -15,7 +15,7 @@ const portKey = ({ ip, protocol, port }: HostPort): string => `${ip} ${protocol}
 export class NodeInfo {
   readonly node: NodeObject;
   readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: BareLabels;
   readonly allocatable: Resources;
   readonly allocatablePods: number;
   readonly images: ReadonlyMap<string, ImageState>;

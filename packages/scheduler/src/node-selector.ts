@@ -7,7 +7,7 @@ import {
 } from '@megaplane/machinery/fielderrors';
 import { matchesLabels, requirementErrors, type Requirement } from '@megaplane/machinery/selectors';
 import type {
-  Labels,
+  BareLabels,
   NodeSelectorObject,
   NodeSelectorTerm,
   PodObject,
@@ -42,7 +42,7 @@ export interface Term {
 /** What is needed of a node to match it; without a name nothing is asked of its fields. */
 export interface Matchable {
   readonly name: string;
-  readonly labels: Labels;
+  readonly labels: BareLabels;
 }
 
 function isOperator(text: string): text is keyof typeof NODE_OPERATORS {

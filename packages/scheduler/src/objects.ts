@@ -2,16 +2,22 @@
  * The parts of API objects that placement looks at, as they stand in JSON. Everything is optional:
  * what comes from a server has been defaulted, what comes from a scenario has not.
  */
+import { bareOf, type Bare } from '@megaplane/base/members';
 
 export type Labels = Readonly<Record<string, string>>;
 
-const NO_LABELS: Labels = Object.create(null) as Labels;
-
 /** Labels to look up by any key: `constructor` and `toString` are keys like others. */
-export function labelsOf(labels: Labels | undefined): Labels {
+export type BareLabels = Labels & Bare;
+
+const NO_LABELS: BareLabels = bareOf<Labels>({});
+
+export function labelsOf(labels: Labels | undefined): BareLabels {
   if (labels === undefined) return NO_LABELS;
-  if (Object.getPrototypeOf(labels) === null) return labels;
-  return Object.assign(Object.create(null) as Record<string, string>, labels);
+  return isBare(labels) ? labels : bareOf(labels);
+}
+
+function isBare(labels: Labels): labels is BareLabels {
+  return Object.getPrototypeOf(labels) === null;
 }
 
 export interface Metadata {

@@ -5,6 +5,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type {
   ContainerPort,
   LabelSelectorObject,
+  BareLabels,
   Labels,
   PodObject,
   PodTermObject,
@@ -48,7 +49,7 @@ export class PodInfo {
   readonly namespace: string;
   /** `namespace/name`. */
   readonly key: string;
-  readonly labels: Labels;
+  readonly labels: BareLabels;
   readonly priority: number;
   readonly requests: Resources;
   readonly requestsNonZero: Resources;

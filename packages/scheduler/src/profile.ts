@@ -1,4 +1,5 @@
 /** A profile of KubeSchedulerConfiguration v1, expanded to the plugins of each extension point. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { EXTENSION_POINTS } from './configuration/configuration-schema.ts';
 import type { ExtensionPoint, PluginPoint } from './configuration/configuration-schema.ts';
 import type { Plugin } from './plugin.ts';
@@ -91,7 +92,7 @@ export function multiPointEntries(set: PluginSet | undefined): PluginEntry[] {
     if (disabled.has(name)) continue;
     const own = given.findLast((entry) => entry.name === name);
     if (own !== undefined) replacing.add(own);
-    const weight = DEFAULT_WEIGHTS[name];
+    const weight = ownMember(DEFAULT_WEIGHTS, name);
     entries.push(own ?? (weight === undefined ? { name } : { name, weight }));
   }
   return [...entries, ...given.filter((entry) => !replacing.has(entry))];
@@ -141,9 +142,11 @@ export function createProfile(
   own: readonly UserPlugin[] = [],
 ): Profile {
   const args: Record<string, object> = {};
-  for (const { name, args: given } of configuration.pluginConfig ?? []) args[name] = given ?? {};
+  for (const { name, args: given } of configuration.pluginConfig ?? [])
+    putMember(args, name, given ?? {});
   const plugins = new Map<string, Plugin>(createPlugins(args, compatibility));
-  for (const one of own) plugins.set(one.name, createUserPlugin(one, args[one.name] ?? {}));
+  for (const one of own)
+    plugins.set(one.name, createUserPlugin(one, ownMember(args, one.name) ?? {}));
   const points = pointsOfProfile(configuration, pointsOfPlugins(own));
   const at = (...entries: readonly PluginEntry[]): Plugin[] =>
     [...names(entries)].flatMap((name) => plugins.get(name) ?? []);
@@ -154,7 +157,7 @@ export function createProfile(
       Object.values(points).some((entries) => names(entries).has(name)),
     ),
     preEnqueue: at(...points.preEnqueue),
-    hasOwnGates: points.preEnqueue.some(({ name }) => PLUGIN_POINTS[name] === undefined),
+    hasOwnGates: points.preEnqueue.some(({ name }) => ownMember(PLUGIN_POINTS, name) === undefined),
     // Filters that upstream does not prepare have their preparation here all the same.
     preFilter: at(...points.preFilter, ...points.filter),
     prepares: names(points.preFilter),
@@ -174,5 +177,5 @@ export function pointsOfPlugins(
   const byName = new Map<string, readonly PluginPoint[]>(
     own.map(({ name, points }) => [name, points]),
   );
-  return (name) => byName.get(name) ?? PLUGIN_POINTS[name] ?? [];
+  return (name) => byName.get(name) ?? ownMember(PLUGIN_POINTS, name) ?? [];
 }

@@ -1,6 +1,7 @@
 /** Constraints of topology spreading, made ready: the pod's own, or the defaults of the profile. */
+import { putMembers } from '@megaplane/base/members';
 import type { LabelSelector, Requirement } from '@megaplane/machinery/selectors';
-import type { KubeObject, Labels, OwnerObject, SpreadConstraint } from './objects.ts';
+import type { KubeObject, BareLabels, Labels, OwnerObject, SpreadConstraint } from './objects.ts';
 import { namespaceOf } from './objects.ts';
 import type { NodeInfo } from './node-info.ts';
 import { RequiredNodes } from './node-selector.ts';
@@ -54,7 +55,7 @@ export class SpreadRule {
 function withLabelKeys(
   selector: LabelSelector,
   keys: readonly string[] | undefined,
-  labels: Labels,
+  labels: BareLabels,
 ): LabelSelector {
   if (selector.nothing === true) return selector;
   const added: Requirement[] = [];
@@ -106,7 +107,7 @@ export function defaultSelector(pod: PodInfo, snapshot: Siblings): LabelSelector
     const selector = service.spec?.selector as Labels | undefined;
     if (selector === undefined || namespaceOf(service) !== pod.namespace) continue;
     if (!selects({ requirements: mapRequirements(selector) }, pod.labels)) continue;
-    Object.assign(labels, selector);
+    putMembers(labels, selector);
   }
   const owner = pod.pod.metadata.ownerReferences?.find(({ controller }) => controller === true);
   const requirements = (): Requirement[] => mapRequirements(labels);
@@ -117,7 +118,7 @@ export function defaultSelector(pod: PodInfo, snapshot: Siblings): LabelSelector
   );
   switch (`${owner.apiVersion ?? ''} ${owner.kind}`) {
     case 'v1 ReplicationController':
-      Object.assign(labels, found?.spec?.selector);
+      putMembers(labels, found?.spec?.selector as Labels | undefined);
       break;
     case 'apps/v1 ReplicaSet':
     case 'apps/v1 StatefulSet': {

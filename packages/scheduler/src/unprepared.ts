@@ -3,6 +3,7 @@
  * at `multiPoint`, or at `preFilter` or `preScore`, and on again at `filter` or `score` has it look
  * for what it never wrote down: most end the try with an error, in these words.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Filter, Plugin } from './plugin.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { Profile } from './profile.ts';
@@ -43,7 +44,7 @@ export function unpreparedScoreError(name: string): string {
 /** Whether all that filters and scores is prepared, too. */
 export function isPrepared({ filter, weights, prepares, preparesScore }: Profile): boolean {
   const lacks = (name: string, point: 'preFilter' | 'preScore', on: ReadonlySet<string>): boolean =>
-    PLUGIN_POINTS[name]?.includes(point) === true && !on.has(name);
+    ownMember(PLUGIN_POINTS, name)?.includes(point) === true && !on.has(name);
   const filters = filter.every(({ name }) => !lacks(name, 'preFilter', prepares));
   return filters && weights.keys().every((name) => !lacks(name, 'preScore', preparesScore));
 }

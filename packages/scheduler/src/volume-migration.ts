@@ -3,6 +3,7 @@
  * (KEP-625, upstream's csi-translation-lib). Only what counting needs: which driver, and a handle
  * that is the same for the same volume.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { KubeObject, Labels } from './objects.ts';
 
 /** A source of a pod's volume or of a PersistentVolume. */
@@ -42,7 +43,7 @@ export type Migration = (plugin: string) => boolean;
 export function saidMigration(csiNode: KubeObject | undefined): Migration {
   const said = csiNode?.metadata.annotations?.[MIGRATED_ANNOTATION] ?? '';
   const plugins = new Set(said === '' ? [] : said.split(','));
-  return (plugin) => DRIVERS[plugin] !== undefined && plugins.has(plugin);
+  return (plugin) => ownMember(DRIVERS, plugin) !== undefined && plugins.has(plugin);
 }
 
 /**
@@ -53,7 +54,8 @@ export function migrationOf(csiNode: KubeObject | undefined, isAssumed: boolean)
   if (csiNode === undefined) return () => false;
   const isSaid = saidMigration(csiNode);
   return (plugin) =>
-    DRIVERS[plugin] !== undefined && (isAssumed || plugin !== PORTWORX || isSaid(plugin));
+    ownMember(DRIVERS, plugin) !== undefined &&
+    (isAssumed || plugin !== PORTWORX || isSaid(plugin));
 }
 
 /** The same for nodes of the same migration. */
@@ -84,13 +86,13 @@ export function attachableOfSources(
   const found = builtInOf(sources, labels);
   if (found === null || !isMigrated(found.plugin)) return null;
   if (found.error !== '') return found.error;
-  return { driver: DRIVERS[found.plugin] ?? '', handle: found.handle };
+  return { driver: ownMember(DRIVERS, found.plugin) ?? '', handle: found.handle };
 }
 
 /** The driver that makes volumes of a class; empty: they are not counted. */
 export function driverOfProvisioner(provisioner: string, isMigrated: Migration): string {
   if (NEVER_COUNTED.has(provisioner)) return '';
-  const driver = DRIVERS[provisioner];
+  const driver = ownMember(DRIVERS, provisioner);
   if (driver === undefined) return provisioner;
   return isMigrated(provisioner) ? driver : '';
 }

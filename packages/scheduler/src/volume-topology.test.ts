@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { NodeInfo } from './node-info.ts';
+import { labelsOf } from './objects.ts';
 import type { VolumeObject } from './volumes.ts';
 import { isReachableOn, translatedVolume } from './volume-topology.ts';
 
@@ -21,6 +23,10 @@ function volume(required: object | undefined, labels: Record<string, string> = {
   return { kind: 'PersistentVolume', metadata: { name: 'v', labels }, spec };
 }
 
+function on(labels: Record<string, string>): Pick<NodeInfo, 'labels'> {
+  return { labels: labelsOf(labels) };
+}
+
 function within(...expressions: readonly (readonly [string, readonly string[]])[]): object {
   const matchExpressions = expressions.map(([key, values]) => ({ key, operator: 'In', values }));
   return { nodeSelectorTerms: [{ matchExpressions }] };
@@ -28,21 +34,20 @@ function within(...expressions: readonly (readonly [string, readonly string[]])[
 
 test('zones of a built-in volume are those of its driver where the node leaves it to one', () => {
   const old = volume(within([OLD_ZONE, ['a']], [OLD_REGION, ['r']]));
-  const node = { labels: { [DRIVERS_ZONE]: 'a', 'topology.kubernetes.io/region': 'r' } };
+  const node = on({ [DRIVERS_ZONE]: 'a', 'topology.kubernetes.io/region': 'r' });
   assert.equal(isReachableOn(old, node, LEFT), true);
   assert.equal(isReachableOn(old, node, KEPT), false);
   assert.equal(isReachableOn(old, node, undefined), false);
-  const before = { labels: { [OLD_ZONE]: 'a', [OLD_REGION]: 'r' } };
+  const before = on({ [OLD_ZONE]: 'a', [OLD_REGION]: 'r' });
   assert.equal(isReachableOn(old, before, LEFT), false);
   assert.equal(isReachableOn(old, before, KEPT), true);
 });
 
 test('zones of the labels are taken where the volume has no other', () => {
   const labelled = volume(undefined, { [ZONE]: 'a__b' });
-  const at = (zone: string): boolean =>
-    isReachableOn(labelled, { labels: { [DRIVERS_ZONE]: zone } }, LEFT);
+  const at = (zone: string): boolean => isReachableOn(labelled, on({ [DRIVERS_ZONE]: zone }), LEFT);
   assert.deepEqual(['a', 'b', 'c'].map(at), [true, true, false]);
-  assert.equal(isReachableOn(labelled, { labels: {} }, KEPT), true);
+  assert.equal(isReachableOn(labelled, on({}), KEPT), true);
 });
 
 test('what names no zone stays as it is', () => {

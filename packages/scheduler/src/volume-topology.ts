@@ -3,6 +3,7 @@
  * them to a CSI driver, VolumeBinding takes the zones that the volume names for those of the driver
  * (upstream's csi-translation-lib, `translateTopologyFromInTreeToCSI`).
  */
+import { ownMember } from '@megaplane/base/members';
 import type { KubeObject, NodeSelectorObject, NodeSelectorTerm } from './objects.ts';
 import { isReachable, type VolumeObject } from './volumes.ts';
 import { attachableOfSources, builtInPlugin, saidMigration } from './volume-migration.ts';
@@ -23,7 +24,7 @@ const translated = new WeakMap<VolumeObject, VolumeObject>();
 /** The volume in its driver's words; the very same one where a driver would change nothing. */
 export function translatedVolume(volume: VolumeObject): VolumeObject {
   const plugin = builtInPlugin(volume.spec ?? {});
-  const key = plugin === null ? undefined : KEYS[plugin];
+  const key = plugin === null ? undefined : ownMember(KEYS, plugin);
   if (key === undefined) return volume;
   let known = translated.get(volume);
   if (known === undefined) translated.set(volume, (known = translate(volume, key)));

@@ -1,4 +1,5 @@
 /** Claims, volumes and classes of storage, as far as placement looks at them. */
+import { ownMember } from '@megaplane/base/members';
 import { parseQuantity } from '@megaplane/machinery/quantity';
 import type {
   KubeObject,
@@ -118,7 +119,7 @@ export function bytesOf(quantity: string | number | undefined): bigint {
 }
 
 export function hasLabel(labels: Labels, keys: readonly string[]): boolean {
-  return keys.some((key) => labels[key] !== undefined);
+  return keys.some((key) => ownMember(labels, key) !== undefined);
 }
 
 /** A generic ephemeral volume's claim must have been made for the pod; the text says otherwise. */

@@ -106,10 +106,10 @@ function durations<Result extends string>(
   measured: ReadonlyMap<Result, Histogram>,
 ): void {
   printFamily(lines, name);
-  for (const result of Object.keys(counts) as Result[]) {
-    if (counts[result] === 0) continue;
+  for (const [result, count] of Object.entries<number>(counts) as [Result, number][]) {
+    if (count === 0) continue;
     const whole = measured.get(result)?.copy() ?? new Histogram(SECONDS);
-    const atOnce = counts[result] - whole.count;
+    const atOnce = count - whole.count;
     if (atOnce > 0) whole.observe(0, atOnce);
     whole.print(lines, name, `result="${result}"`);
   }

@@ -77,7 +77,8 @@ function duplicateFault(claims: JsonObject, text: string): string {
   for (const found of duplicateFields(text, claims)) {
     const path = /"(.*)"/.exec(found)?.[1] ?? '';
     const key = path.startsWith('kubernetes.io.') ? path.slice(path.lastIndexOf('.') + 1) : path;
-    if (!key.includes('.') || key in claims) return `json: duplicate key '${key}' in object`;
+    if (!key.includes('.') || Object.hasOwn(claims, key))
+      return `json: duplicate key '${key}' in object`;
   }
   return '';
 }

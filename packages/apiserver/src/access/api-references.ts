@@ -2,6 +2,7 @@
  * Whether a pod refers to anything else in the API: a node that mirrors a pod from its disk must
  * not open anything to itself by it (upstream's `pkg/api/pod/util.go`, `HasAPIObjectReference`).
  */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { quoted } from '@megaplane/machinery/quoting';
@@ -66,5 +67,5 @@ function volumeReference(volume: JsonValue): string {
 
 function lookUp(table: Readonly<Record<string, string>>, source: JsonValue): string | undefined {
   const kind = Object.keys(table).find((one) => objectAt(source, one) !== undefined);
-  return kind === undefined ? undefined : table[kind];
+  return kind === undefined ? undefined : ownMember(table, kind);
 }

@@ -2,6 +2,7 @@
  * The parts of an AuthenticationConfiguration that say how claims become a user, and which rules
  * claims and users must satisfy.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Environment } from '@megaplane/machinery/cel/checker';
 import { compileCel, failureText, type Program } from '@megaplane/machinery/cel/program';
 import {
@@ -122,7 +123,7 @@ export function readMappings(
 ): Pick<JwtIssuer, 'username' | 'groups' | 'uid' | 'extra'> {
   const mappings = objectAt(one, 'claimMappings') ?? {};
   const source = (name: string, wanted: Wanted): ClaimSource =>
-    readSource(mappings[name] ?? null, `${path}.${name}`, findings, wanted);
+    readSource(ownMember(mappings, name) ?? null, `${path}.${name}`, findings, wanted);
   const username = source('username', TEXT);
   const hasOne =
     stringAt(mappings, 'username', 'claim') + stringAt(mappings, 'username', 'expression');

@@ -2,6 +2,7 @@
  * A front proxy: it authenticates users by itself, shows a certificate of an authority of its own,
  * and names the user in header fields (`--requestheader-*`).
  */
+import { addToMember } from '@megaplane/base/members';
 import { X509Certificate } from 'node:crypto';
 import type { Exchange, PeerCertificate } from '@megaplane/wire/exchange';
 import { headerText } from '../header-text.ts';
@@ -91,7 +92,7 @@ export class FrontProxy {
       if (groupFields.includes(name)) groups.push(headerText(value));
       const prefix = extraPrefixes.find((one) => name.startsWith(one));
       if (prefix === undefined) continue;
-      (extra[decodeKey(name.slice(prefix.length))] ??= []).push(headerText(value));
+      addToMember(extra, decodeKey(name.slice(prefix.length)), headerText(value));
     }
     return identityOf(user, groups, first(uidFields), extra);
   }

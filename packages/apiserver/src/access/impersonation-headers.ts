@@ -1,4 +1,5 @@
 /** Whom the header fields of a request ask to act as. */
+import { addToMember } from '@megaplane/base/members';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import type { FieldList } from '@megaplane/wire/exchange';
 import { headerText } from '../header-text.ts';
@@ -37,7 +38,7 @@ export function readWanted(fields: FieldList): Result<Wanted | null> {
     const value = headerText(bytes);
     if (name === 'impersonate-group') wanted.groups.push(value);
     if (name.startsWith(EXTRA_PREFIX)) {
-      (extra[unescapeKey(name.slice(EXTRA_PREFIX.length))] ??= []).push(value);
+      addToMember(extra, unescapeKey(name.slice(EXTRA_PREFIX.length)), value);
     }
   }
   if (wanted.user !== '') return success(wanted);

@@ -2,6 +2,7 @@
  * Tokens of OpenID Connect providers: verified by the keys that the issuer publishes, turned into
  * users by claims or expressions (`jwt` of an AuthenticationConfiguration, KEP-3331).
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { KeyObject } from 'node:crypto';
 import { CALL_COST_MAX, type Program } from '@megaplane/machinery/cel/program';
 import { fromJson, toJson } from '@megaplane/machinery/cel/json-values';
@@ -105,7 +106,7 @@ function verify(jwt: Jwt, issuer: JwtIssuer, keys: IssuerKeys, nowMs: number): U
   }
   const { exp: expires, nbf: starts } = claims;
   for (const [name, isFit] of FORMS) {
-    const claim = claims[name];
+    const claim = ownMember(claims, name);
     if (claim !== undefined && !isFit(claim)) {
       throw new TokenRefused(`claim ${name} is ${JSON.stringify(claim)}`);
     }
@@ -141,7 +142,7 @@ function identify(claims: JsonObject, issuer: JwtIssuer): Identity {
     typeof jti === 'string' && jti !== '' ? { [CREDENTIAL_ID_KEY]: [`JTI=${jti}`] } : {};
   for (const { key, program } of issuer.extra) {
     const list = listOf(valueOf(program), `extra ${key}`);
-    if (list.length > 0) shown[key] = list;
+    if (list.length > 0) putMember(shown, key, list);
   }
   if (issuer.userRules.length > 0) {
     const info = { username: user, uid, groups: [...groups], extra: shown as JsonObject };
@@ -162,7 +163,7 @@ function evaluate(program: Program, bindings: Parameters<Program['evaluate']>[0]
 }
 
 function checkClaim(claims: JsonObject, name: string, wanted: string): void {
-  const found = claims[name];
+  const found = ownMember(claims, name);
   if (found === wanted) return;
   const text = found === undefined ? 'is missing' : `is ${JSON.stringify(found)}`;
   throw new TokenRefused(`required claim ${name} ${text}`);
@@ -197,7 +198,7 @@ function textOf(
   valueOf: (program: Program) => JsonValue,
 ): string {
   if (source.kind === 'none') return '';
-  const found = source.kind === 'claim' ? claims[source.claim] : valueOf(source.program);
+  const found = source.kind === 'claim' ? ownMember(claims, source.claim) : valueOf(source.program);
   const what = source.kind === 'claim' ? `claim ${source.claim}` : source.program.source;
   if (typeof found !== 'string') throw new TokenRefused(`${what} is no text`);
   return found;
@@ -210,7 +211,7 @@ function groupsOf(
 ): readonly string[] {
   if (source.kind === 'none') return [];
   if (source.kind === 'expression') return listOf(valueOf(source.program), 'groups');
-  const found = claims[source.claim];
+  const found = ownMember(claims, source.claim);
   if (found === undefined || found === null) return [];
   const list = Array.isArray(found) ? found : [found];
   return list.map((group) => {

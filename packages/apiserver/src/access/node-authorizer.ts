@@ -3,6 +3,7 @@
  * Rules and reasons are upstream's (`plugin/pkg/auth/authorizer/node`); what a write may hold is
  * said by NodeRestriction.
  */
+import { ownMember } from '@megaplane/base/members';
 import { pinnedTerm } from '@megaplane/machinery/fieldselectors';
 import { stringAt } from '@megaplane/machinery/json';
 import { readStoredObject } from '../admission/stored-object.ts';
@@ -211,5 +212,7 @@ function decideCsiNode(node: string, { verb, subresource, name }: Attributes): D
 function decideByRule(what: Attributes): Decision {
   const full = what.subresource === '' ? what.resource : `${what.resource}/${what.subresource}`;
   const name = what.group === '' ? full : `${full}.${what.group}`;
-  return RULES[name]?.includes(what.verb) === true ? { allowed: true, reason: '' } : DENIED;
+  return ownMember(RULES, name)?.includes(what.verb) === true
+    ? { allowed: true, reason: '' }
+    : DENIED;
 }

@@ -1,4 +1,5 @@
 /** Plugins that fill in what the cluster has a default for: storage and ingress classes. */
+import { ownMember } from '@megaplane/base/members';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { AdmissionPlugin } from './admission.ts';
@@ -18,7 +19,7 @@ function defaultClasses(
 ): () => string {
   const classes = new FollowedObjects<DefaultClass | null>(world, group, plural, (object) => {
     const own = objectAt(object, 'metadata', 'annotations') ?? {};
-    if (!annotations.some((annotation) => own[annotation] === 'true')) return null;
+    if (!annotations.some((annotation) => ownMember(own, annotation) === 'true')) return null;
     return {
       name: stringAt(object, 'metadata', 'name'),
       created: stringAt(object, 'metadata', 'creationTimestamp'),

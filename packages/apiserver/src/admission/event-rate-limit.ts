@@ -87,7 +87,7 @@ function readLimits(configuration: JsonValue): Limit[] {
   for (const [index, limit] of limits.entries()) {
     const at = `limits[${index}]`;
     const type = stringAt(limit, 'type');
-    if (!(type in KEYS)) found.push(notSupported(`${at}.type`, type, Object.keys(KEYS)));
+    if (!Object.hasOwn(KEYS, type)) found.push(notSupported(`${at}.type`, type, Object.keys(KEYS)));
     for (const field of ['burst', 'qps']) {
       const value = numberAt(limit, field);
       if (value <= 0) found.push(invalidValue(`${at}.${field}`, value, 'must be positive'));

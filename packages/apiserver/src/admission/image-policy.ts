@@ -2,6 +2,7 @@
  * ImagePolicyWebhook: somebody outside says which images may run. An ImageReview is posted, the
  * answer kept for a while. Off unless enabled.
  */
+import { ownMember } from '@megaplane/base/members';
 import { objectAt, listAt, stringAt } from '@megaplane/machinery/json';
 import { decodedText, parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
@@ -65,7 +66,7 @@ const SPANS = {
 } as const satisfies Record<string, Span>;
 
 function spanMs(settings: JsonObject, span: Span): number {
-  const given = settings[span.field] ?? 0;
+  const given = ownMember(settings, span.field) ?? 0;
   if (typeof given !== 'number') throw new Error(`${span.field} is no whole number`);
   if (given === -1) return 0;
   if (given === 0) return span.defaultMs;

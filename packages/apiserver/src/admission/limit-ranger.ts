@@ -1,4 +1,5 @@
 /** LimitRanger: what containers, pods and claims ask for by default, at least and at most. */
+import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -42,7 +43,7 @@ export const limitRanger: AdmissionPlugin = {
       if (setDefaults(object, range)) isChanged = true;
     }
     // what upstream reads back from its storage has the defaults that follow from these
-    if (isChanged) Object.assign(object, withDefaults(served, object));
+    if (isChanged) putMembers(object, withDefaults(served, object));
     return null;
   },
   validate: (write) => {
@@ -67,8 +68,8 @@ function setDefaults(pod: JsonObject, range: JsonObject): boolean {
   const requests: JsonObject = {};
   for (const limit of listAt(range, 'spec', 'limits')) {
     if (stringAt(limit, 'type') !== 'Container') continue;
-    Object.assign(limits, objectAt(limit, 'default'));
-    Object.assign(requests, objectAt(limit, 'defaultRequest'));
+    putMembers(limits, objectAt(limit, 'default'));
+    putMembers(requests, objectAt(limit, 'defaultRequest'));
   }
   const notes: string[] = [];
   for (const [field, label] of [
@@ -97,10 +98,10 @@ function setDefaults(pod: JsonObject, range: JsonObject): boolean {
 function fill(container: JsonObject, side: string, defaults: JsonObject): string[] {
   const names = Object.keys(defaults);
   const own = objectAt(container, 'resources', side) ?? {};
-  const missing = names.filter((name) => own[name] === undefined).toSorted();
+  const missing = names.filter((name) => ownMember(own, name) === undefined).toSorted();
   if (missing.length === 0) return missing;
   const filled: JsonObject = { ...own };
-  for (const name of missing) filled[name] = defaults[name];
+  for (const name of missing) putMember(filled, name, ownMember(defaults, name));
   const resources = { ...objectAt(container, 'resources'), [side]: filled };
   const { limits, requests, ...rest } = resources;
   container['resources'] = {

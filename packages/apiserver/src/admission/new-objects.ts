@@ -1,4 +1,5 @@
 /** What objects are made with, so that nobody takes them for more, or for less, than they are. */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { withMetadata } from '../deletion.ts';
@@ -28,9 +29,11 @@ export const storageProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
   repeats: () => true,
   handles: ({ resource }, operation, subresource) =>
-    resource.storage.name in FINALIZERS && operation === 'CREATE' && subresource === '',
+    Object.hasOwn(FINALIZERS, resource.storage.name) &&
+    operation === 'CREATE' &&
+    subresource === '',
   mutate: ({ object, served }) => {
-    const finalizer = FINALIZERS[served.resource.storage.name];
+    const finalizer = ownMember(FINALIZERS, served.resource.storage.name);
     if (object !== null && finalizer !== undefined) addFinalizer(object, finalizer);
     return null;
   },

@@ -1,4 +1,5 @@
 /** NodeRestriction: a kubelet changes itself, and what belongs to pods on its node. */
+import { ownMember } from '@megaplane/base/members';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { readRequest } from '@megaplane/machinery/certificate-request';
@@ -42,7 +43,7 @@ export const nodeRestriction: AdmissionPlugin = {
       return refuse(write, `could not determine node from user ${quoted(call.identity.user)}`);
     }
     const { name } = served.resource.storage;
-    const rule = RULES[subresource === '' ? name : `${name}/${subresource}`];
+    const rule = ownMember(RULES, subresource === '' ? name : `${name}/${subresource}`);
     if (rule !== undefined) return rule(write, node);
     const why = otherwise(name, subresource);
     return why === '' ? null : refuse(write, why);
@@ -111,7 +112,9 @@ function changedLabels(previous: JsonObject | null, next: JsonObject): string[] 
   const before = objectAt(previous ?? {}, 'metadata', 'labels') ?? {};
   const after = objectAt(next, 'metadata', 'labels') ?? {};
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names].filter((name) => before[name] !== after[name] && !isOwnLabel(name)).sort();
+  return [...names]
+    .filter((name) => ownMember(before, name) !== ownMember(after, name) && !isOwnLabel(name))
+    .sort();
 }
 
 function isOwnLabel(name: string): boolean {
@@ -213,7 +216,7 @@ function restrictPodStatus(write: Admitted, node: string): Status | null {
   }
   const statuses = [previous, object].map((pod) => objectAt(pod ?? {}, 'status') ?? {});
   const isKept = (field: string, empty: JsonValue): boolean => {
-    const [was, is] = statuses.map((status) => status[field] ?? empty);
+    const [was, is] = statuses.map((status) => ownMember(status, field) ?? empty);
     return equals(was ?? empty, is ?? empty);
   };
   // upstream's spelling
@@ -382,7 +385,9 @@ const DRIVERS: Readonly<Record<string, string>> = {
 /** The driver of a volume, '' where it has none. */
 function driverOf(source: JsonValue): string {
   const moved = Object.keys(DRIVERS).find((kind) => objectAt(source, kind) !== undefined);
-  return moved === undefined ? stringAt(source, 'csi', 'driver') : (DRIVERS[moved] ?? '');
+  return moved === undefined
+    ? stringAt(source, 'csi', 'driver')
+    : (ownMember(DRIVERS, moved) ?? '');
 }
 
 function restrictCsiNode(write: Admitted, node: string): Status | null {

@@ -1,4 +1,5 @@
 /** Objects that admission replaces by others. */
+import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { withDefaults } from '../schema-gate.ts';
@@ -31,14 +32,14 @@ export function replaceObject(
   if (namespace !== undefined) metadata['namespace'] = namespace;
   const own = operation === 'CREATE' ? OWN_AT_CREATION : OWN_LATER;
   for (const field of subresource === '' ? own : []) {
-    const value = before[field];
-    if (value !== undefined) metadata[field] = value;
+    const value = ownMember(before, field);
+    if (value !== undefined) putMember(metadata, field, value);
     else if (operation !== 'CREATE') delete metadata[field];
   }
   if (operation === 'UPDATE' && subresource === '') restore(metadata, before);
   const { managedFields } = before;
   for (const field of Object.keys(object)) delete object[field];
-  Object.assign(object, next);
+  putMembers(object, next);
   object['metadata'] = managedFields === undefined ? metadata : { managedFields, ...metadata };
   const kind = served.resource.subresources.get(subresource)?.kind ?? served.resource.kind;
   if (kind === served.resource.kind) withDefaults(served, object);

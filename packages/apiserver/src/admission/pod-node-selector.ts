@@ -3,6 +3,7 @@
  * those are, the configuration says it for those that do not, and which labels are allowed where.
  * Off unless enabled.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { fieldErrorText, invalidValue } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
@@ -37,7 +38,7 @@ function labelsIn(text: string): Read {
     if (wrongKey.length > 0 || wrongValue.length > 0) {
       return { refusal: unclassified(fieldErrorText(error)) };
     }
-    labels[key] = value;
+    putMember(labels, key, value);
   }
   return { labels };
 }
@@ -54,7 +55,7 @@ export function podNodeSelector(configuration: JsonValue): AdmissionPlugin {
     return labelsIn(typeof said === 'string' ? said : stringAt(settings, CLUSTER));
   };
   const check = (write: Admitted, own: JsonObject, wanted: Labels): Status | null => {
-    if (Object.entries(wanted).some(([key, value]) => (own[key] ?? value) !== value)) {
+    if (Object.entries(wanted).some(([key, value]) => (ownMember(own, key) ?? value) !== value)) {
       return refuseNameless(
         write,
         'pod node label selector conflicts with its namespace node label selector',
@@ -63,7 +64,9 @@ export function podNodeSelector(configuration: JsonValue): AdmissionPlugin {
     const allowed = labelsIn(stringAt(settings, write.call.info.namespace));
     if ('refusal' in allowed) return allowed.refusal;
     const isOpen = Object.keys(allowed.labels).length === 0;
-    const isAllowed = Object.entries(own).every(([key, value]) => allowed.labels[key] === value);
+    const isAllowed = Object.entries(own).every(
+      ([key, value]) => ownMember(allowed.labels, key) === value,
+    );
     if (isOpen || isAllowed) return null;
     return refuseNameless(
       write,

@@ -3,6 +3,7 @@
  * the words in which upstream says it. Checks stand in upstream's order: those of `baseline` by
  * their identifiers, then those of `restricted`.
  */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
@@ -337,7 +338,7 @@ function seccompAnnotations(pod: PodShape): string {
   const annotations = objectAt(pod.metadata, 'annotations') ?? {};
   const keys = [SECCOMP_POD, ...containersOf(pod).map((one) => SECCOMP_CONTAINER + nameOf(one))];
   const bad = keys.flatMap((key) => {
-    const value = annotations[key];
+    const value = ownMember(annotations, key);
     if (typeof value !== 'string') return [];
     const isFine = ['runtime/default', 'docker/default'].includes(value);
     return isFine || value.startsWith('localhost/') ? [] : [`${key}=${JSON.stringify(value)}`];
@@ -386,7 +387,7 @@ const SYSCTLS: Readonly<Record<string, number>> = {
 function sysctls({ spec }: PodShape, minor: number): string {
   const bad = listAt(contextOf(spec), 'sysctls')
     .map(nameOf)
-    .filter((name) => minor < (SYSCTLS[name] ?? Infinity));
+    .filter((name) => minor < (ownMember(SYSCTLS, name) ?? Infinity));
   return bad.length === 0 ? '' : `forbidden sysctls (${bad.join(', ')})`;
 }
 

@@ -1,4 +1,5 @@
 /** Which levels of PodSecurity a namespace has: by its labels, else by the configuration. */
+import { ownMember } from '@megaplane/base/members';
 import {
   aggregate,
   duplicate,
@@ -79,13 +80,13 @@ export function policiesOf(
   const read = (mode: Mode): Policy => {
     let { level, version } = defaults[mode];
     const [levelLabel, versionLabel] = [PREFIX + mode, `${PREFIX}${mode}-version`];
-    const saidLevel = labels[levelLabel];
+    const saidLevel = ownMember(labels, levelLabel);
     if (typeof saidLevel === 'string') {
       const found = levelOf(saidLevel);
       if (found === undefined) wrong(levelLabel, saidLevel, LEVEL_TEXT);
       level = found ?? (mode === 'enforce' ? 'restricted' : 'privileged');
     }
-    const saidVersion = labels[versionLabel];
+    const saidVersion = ownMember(labels, versionLabel);
     if (typeof saidVersion === 'string') {
       if (!isVersion(saidVersion)) wrong(versionLabel, saidVersion, VERSION_TEXT);
       version = isVersion(saidVersion) ? saidVersion : 'latest';

@@ -1,4 +1,5 @@
 /** PodSecurity: namespaces say by their labels what pods in them may do. */
+import { ownMember } from '@megaplane/base/members';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
@@ -115,7 +116,9 @@ export function podSecurity(
       const { name } = resource.storage;
       if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
       if (name === 'pods') return SUBRESOURCES.has(subresource);
-      return subresource === '' && (name === 'namespaces' || TEMPLATES[name] !== undefined);
+      return (
+        subresource === '' && (name === 'namespaces' || ownMember(TEMPLATES, name) !== undefined)
+      );
     },
     validate: (write) => {
       const { served, object, world, call } = write;
@@ -133,7 +136,7 @@ export function podSecurity(
         if (call.record !== null) call.annotate(`${PREFIX}enforce-policy`, policyText(OPEN));
         return null;
       }
-      const holder = isPod ? object : objectAt(object, ...(TEMPLATES[name] ?? []));
+      const holder = isPod ? object : objectAt(object, ...(ownMember(TEMPLATES, name) ?? []));
       if (holder === undefined || (isPod && isInsignificant(write))) return null;
       if (settings.runtimeClasses.has(stringAt(holder, 'spec', 'runtimeClassName'))) {
         return exempt(write, 'runtimeClass', counts);

@@ -2,6 +2,7 @@
  * PodTolerationRestriction: a namespace, or the configuration for those that say nothing, gives its
  * pods tolerations and limits which ones they may have. Off unless enabled.
  */
+import { ownMember } from '@megaplane/base/members';
 import { checkTolerations } from '@megaplane/machinery/validation-pods';
 import { aggregate, fieldErrorText } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -34,7 +35,7 @@ function listed({ world, call }: Admitted, annotation: string): Read {
   const { namespace } = call.info;
   const found = readNamespace(world, namespace);
   if (found === null) return { refusal: notFound({ group: '', name: 'namespaces' }, namespace) };
-  const text = objectAt(found, 'metadata', 'annotations')?.[annotation];
+  const text = ownMember(objectAt(found, 'metadata', 'annotations'), annotation);
   if (typeof text !== 'string') return { tolerations: null };
   if (text === '') return { tolerations: [] };
   let value: JsonValue;

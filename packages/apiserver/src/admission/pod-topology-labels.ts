@@ -2,6 +2,7 @@
  * PodTopologyLabels: a pod that is bound carries the zone and region of its node. One that is
  * created on its node does not: so it is in what was recorded from real clusters.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findFirst, MemberCursor, pathOf, stringValue } from '@megaplane/machinery/scan';
@@ -40,8 +41,8 @@ function label({ world }: Admitted, object: JsonObject, node: string): void {
   const metadata = objectAt(object, 'metadata') ?? {};
   const labels: JsonObject = { ...objectAt(metadata, 'labels') };
   for (const { name } of LABELS) {
-    const value = found[name];
-    if (value !== undefined) labels[name] = value;
+    const value = ownMember(found, name);
+    if (value !== undefined) putMember(labels, name, value);
   }
   object['metadata'] = { ...metadata, labels };
 }
@@ -65,7 +66,7 @@ function topologyOf({ bytes, start, end }: Row): Readonly<Record<string, string>
     for (const { name, key } of LABELS) {
       if (!cursor.is(key)) continue;
       found ??= {};
-      found[name] = stringValue(bytes, cursor.valueStart, cursor.valueEnd);
+      putMember(found, name, stringValue(bytes, cursor.valueStart, cursor.valueEnd));
     }
   }
   return found;

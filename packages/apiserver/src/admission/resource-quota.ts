@@ -5,6 +5,7 @@
  * each at the revision at which it was read, so that any number of writers together never pass a
  * limit; whoever comes second reads again. Usage goes down by the quota controller, as upstream.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -145,7 +146,7 @@ function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status 
     const why = unsaid(served.resource, object, names);
     if (why !== '') return refuse(write, `failed quota: ${nameOf(quota.object)}: ${why}`);
     const used = objectAt(quota.object, 'status', 'used') ?? {};
-    if (names.some((name) => used[name] === undefined)) {
+    if (names.some((name) => ownMember(used, name) === undefined)) {
       const quotaName = nameOf(quota.object);
       const resources = names.toSorted().join(',');
       return refuse(write, `status unknown for quota: ${quotaName}, resources: ${resources}`);
@@ -263,6 +264,6 @@ function undo(write: Admitted, { quota }: Charge, revision: number, then: () => 
 function withUsed(quota: JsonObject, used: Amounts): JsonObject {
   const sums: JsonObject = {};
   const names = Array.from(used.keys()).toSorted();
-  for (const name of names) sums[name] = used.get(name)?.toString() ?? '0';
+  for (const name of names) putMember(sums, name, used.get(name)?.toString() ?? '0');
   return { ...quota, status: { ...objectAt(quota, 'status'), used: sums } };
 }

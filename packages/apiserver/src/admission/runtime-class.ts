@@ -1,4 +1,5 @@
 /** RuntimeClass: pods of a class cost its overhead and go where it runs. */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { unclassified, type Status } from '@megaplane/machinery/status';
@@ -65,7 +66,7 @@ function setScheduling(write: Admitted, spec: JsonObject, found: JsonObject): St
   const wanted = objectAt(found, 'scheduling', 'nodeSelector') ?? {};
   const own = objectAt(spec, 'nodeSelector') ?? {};
   for (const [key, value] of Object.entries(wanted)) {
-    const present = own[key];
+    const present = ownMember(own, key);
     if (present === undefined || present === value) continue;
     const text =
       `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${textOf(value)}; ` +

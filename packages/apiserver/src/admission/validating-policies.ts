@@ -1,4 +1,5 @@
 /** ValidatingAdmissionPolicy: expressions that every write must satisfy. Texts are upstream's. */
+import { ownMember } from '@megaplane/base/members';
 import { fromJson } from '@megaplane/machinery/cel/json-values';
 import { CelError, type CelValue } from '@megaplane/machinery/cel/values';
 import { listAt, stringAt } from '@megaplane/machinery/json';
@@ -187,7 +188,7 @@ function act(
 function denialOf(write: Admitted, where: string, message: string, reason: string): Status {
   const text = `${where} denied request: ${message}`;
   const status = forbidden(write.served.plural, writtenName(write), text, [{ message: text }]);
-  return { ...status, reason, code: CODES[reason] ?? 422 };
+  return { ...status, reason, code: ownMember(CODES, reason) ?? 422 };
 }
 
 function violationsOf(

@@ -1,4 +1,5 @@
 /** AdmissionReview: what a webhook is asked, and what its answer means. Texts are upstream's. */
+import { putMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { quoted } from '@megaplane/machinery/quoting';
@@ -96,7 +97,7 @@ export function readReview(
 function textsIn(object: JsonObject): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const [key, value] of Object.entries(object)) {
-    if (typeof value === 'string') texts[key] = value;
+    if (typeof value === 'string') putMember(texts, key, value);
   }
   return texts;
 }

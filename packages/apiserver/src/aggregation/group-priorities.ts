@@ -3,6 +3,7 @@
  * `DefaultGenericAPIServicePriorities` and those of the core control plane): clients list groups
  * and prefer versions by them, and an aggregated server may be put between two of them.
  */
+import { ownMember } from '@megaplane/base/members';
 
 /** Priority of a group, and of its versions where they are not those of `VERSIONS`. */
 const GROUPS: Readonly<Record<string, readonly [number, Readonly<Record<string, number>>]>> = {
@@ -36,6 +37,6 @@ const OTHER_VERSION = 1;
 
 /** `groupPriorityMinimum` and `versionPriority` of a built-in group and version. */
 export function prioritiesOf(group: string, version: string): readonly [number, number] {
-  const [minimum, versions] = GROUPS[group] ?? [OTHER_GROUP, {}];
-  return [minimum, versions[version] ?? VERSIONS[version] ?? OTHER_VERSION];
+  const [minimum, versions] = ownMember(GROUPS, group) ?? [OTHER_GROUP, {}];
+  return [minimum, ownMember(versions, version) ?? ownMember(VERSIONS, version) ?? OTHER_VERSION];
 }

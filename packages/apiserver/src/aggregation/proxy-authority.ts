@@ -2,6 +2,7 @@
  * What API servers behind this one have to know to believe it: the ConfigMap in kube-system that
  * tells whose certificates speak for users, and by which header fields.
  */
+import { putMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -50,7 +51,7 @@ export function publishProxyAuthority(world: World, authority: ProxyAuthority): 
     const before = objectAt(stored, 'data') ?? {};
     const data: JsonObject = { ...before };
     for (const [name, value] of Object.entries(own)) {
-      data[name] = joined(stringAt(before, name), typeof value === 'string' ? value : '');
+      putMember(data, name, joined(stringAt(before, name), typeof value === 'string' ? value : ''));
     }
     if (equals(before, data)) return;
     world.storage.put(key, encodeCanonical({ ...stored, data }), modRevision, () => {});

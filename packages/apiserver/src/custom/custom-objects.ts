@@ -2,6 +2,7 @@
  * Custom resources on their way in: from the bytes of a request to an object in the form that its
  * schema allows, and what is wrong with it. Built-in kinds have typed tables for this.
  */
+import { putMember } from '@megaplane/base/members';
 import { invalidValue, type FieldError } from '@megaplane/machinery/fielderrors';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { decodedText, parseJson } from '@megaplane/machinery/json-text';
@@ -209,7 +210,7 @@ export function withFitMetadata(object: JsonObject): JsonObject {
   const left: JsonObject = {};
   for (const [field, value] of Object.entries(metadata)) {
     const own = field === 'ownerReferences' ? withFitOwners(value ?? null) : value;
-    if (fits({ [field]: own })) left[field] = own;
+    if (fits({ [field]: own })) putMember(left, field, own);
   }
   return { ...object, metadata: left };
 }

@@ -2,6 +2,7 @@
  * `EncryptionConfiguration` of apiserver.config.k8s.io/v1: which resources are sealed, and how. The
  * first provider of a resource seals; all of them open.
  */
+import { ownMember } from '@megaplane/base/members';
 import { stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { findStorage } from '@megaplane/machinery/kinds';
@@ -48,7 +49,7 @@ export function readConfiguration(value: JsonValue | undefined): Rule[] {
 }
 
 function listOf(object: JsonObject, name: string, path: string): readonly JsonValue[] {
-  const list = object[name];
+  const list = ownMember(object, name);
   if (!Array.isArray(list) || list.length === 0) fail(path, 'at least one is needed');
   return list;
 }
@@ -74,7 +75,7 @@ function readProvider(value: JsonValue, path: string): Provider[] {
   if (name === 'kms') fail(path, 'kms is not supported; use aesgcm, aescbc or secretbox');
   const cipher = CIPHERS.find((one) => one === name);
   if (cipher === undefined) fail(path, `${name} is no provider`);
-  const config = value[name];
+  const config = ownMember(value, name);
   if (!isObject(config)) fail(path, `${name} needs keys`);
   const used = new Set<string>();
   return listOf(config, 'keys', `${path}.${name}.keys`).map((key, index) => {

@@ -1,4 +1,5 @@
 /** What priority and fairness counts, under upstream's names (`apiserver_flowcontrol_*`). */
+import { ownMember } from '@megaplane/base/members';
 import { printFamily } from '../metric-families.ts';
 import { FLOW_FAMILIES } from './flow-families.ts';
 import type { Levels } from './levels.ts';
@@ -161,7 +162,7 @@ export function printFlows(
   for (const [short, type, help] of FLOW_FAMILIES) {
     const own: string[] = [];
     const name = START + short;
-    printers[short]?.(own, name);
+    ownMember(printers, short)?.(own, name);
     if (own.length === 0) continue;
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
     for (const line of own) lines.push(line);

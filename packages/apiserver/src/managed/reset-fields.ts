@@ -3,6 +3,7 @@
  * of the status everything else. Nobody comes to own them by such a write (upstream's reset
  * fields).
  */
+import { ownMember } from '@megaplane/base/members';
 import { FieldSet, type FieldPath } from '@megaplane/machinery/apply/field-set';
 import type { Served } from '../served.ts';
 
@@ -47,7 +48,7 @@ const OWN: Readonly<Record<string, readonly FieldPath[]>> = {
 /** By resource and subresource ('' is the object itself). */
 export function resetFields(served: Served, subresource: string): FieldSet {
   const { name } = served.resource.storage;
-  const paths: FieldPath[] = [...(OWN[`${name}/${subresource}`] ?? [])];
+  const paths: FieldPath[] = [...(ownMember(OWN, `${name}/${subresource}`) ?? [])];
   if (served.custom !== null && subresource === 'status') {
     // all that is not the status
     return FieldSet.of(SPEC, METADATA);

@@ -1,4 +1,5 @@
 /** Keeps the owners of fields in objects that are written; see machinery's field manager. */
+import { ownMember } from '@megaplane/base/members';
 import {
   isShownAs,
   packManaged,
@@ -126,7 +127,9 @@ function hasUntypedRest(
   if (!hasStatus) return false;
   const rest = Object.entries(sent).filter(([name, value]) => {
     if (name === 'metadata' || (name === 'status') === (subresource === 'status')) return false;
-    return isObject(value) || Array.isArray(value) ? !equals(value, previous?.[name]) : true;
+    return isObject(value) || Array.isArray(value)
+      ? !equals(value, ownMember(previous, name))
+      : true;
   });
   if (rest.length === 0) return false;
   const schema = custom.schemas.schemaOf(custom).applySchema();

@@ -1,4 +1,5 @@
 /** Failures on the way to kubelets, pods, extensions and webhooks, in the words of Go's client. */
+import { ownMember } from '@megaplane/base/members';
 import { isIP } from 'node:net';
 import type { Target } from './target.ts';
 
@@ -24,7 +25,7 @@ const DIALS: Readonly<Record<string, string>> = {
 /** `dial tcp 10.0.0.1:10250: connect: connection refused` */
 export function goText(error: Error, address: string): string {
   const code = 'code' in error ? String(error.code) : '';
-  const why = DIALS[code];
+  const why = ownMember(DIALS, code);
   if (why !== undefined) return `dial tcp ${address}: ${why}`;
   if (error.message === 'dial timeout') return `dial tcp ${address}: i/o timeout`;
   if (error.message === 'socket hang up') return 'EOF';
@@ -36,7 +37,7 @@ const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
 /** What Go says of a failed connection, from Node's words for it. */
 export function goWords(message: string): string {
   const dial = /connect (E[A-Z]+) ([^\s;]+)/.exec(message);
-  const why = DIALS[dial?.[1] ?? ''];
+  const why = ownMember(DIALS, dial?.[1] ?? '');
   if (dial !== null && why !== undefined) return `dial tcp ${dial[2] ?? ''}: ${why}`;
   const lookup = /getaddrinfo \w+ (\S+)/.exec(message);
   if (lookup !== null) return `dial tcp: lookup ${lookup[1] ?? ''}: no such host`;

@@ -7,6 +7,7 @@
  * over WebSocket to a kubelet that speaks SPDY is unpacked here, see `spdy-tunnel.ts`.
  */
 import { isIP } from 'node:net';
+import { addToMember } from '@megaplane/base/members';
 import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'node:https';
 import {
@@ -270,7 +271,7 @@ function isSame(left: UpgradeTls, right: UpgradeTls): boolean {
 function grouped(fields: FieldList): Record<string, string[]> {
   const found: Record<string, string[]> = {};
   for (let at = 0; at + 1 < fields.length; at += 2) {
-    (found[fields[at] ?? ''] ??= []).push(fields[at + 1] ?? '');
+    addToMember(found, fields[at] ?? '', fields[at + 1] ?? '');
   }
   return found;
 }

@@ -4,6 +4,7 @@
  * set `rbac.authorization.kubernetes.io/autoupdate` to `false`. What was added to them stays. A
  * binding to another role is made anew as a whole, as nobody can change the role of a binding.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
@@ -56,7 +57,7 @@ export function bootstrapPolicy(): JsonObject[] {
 
 /** With rights to groups of pods where those are served: upstream's gate GenericWorkload. */
 function withGroups(line: RoleLine): RoleLine {
-  const added = GROUP_RULES[line[1]];
+  const added = ownMember(GROUP_RULES, line[1]);
   if (added === undefined || findServed(SCHEDULING, 'v1alpha2', 'podgroups') === undefined) {
     return line;
   }
@@ -173,8 +174,8 @@ function mend(object: JsonObject, wanted: JsonObject): JsonObject | null {
 function fill(target: JsonObject, wanted: JsonObject | undefined): number {
   let added = 0;
   for (const [name, value] of Object.entries(wanted ?? {})) {
-    if (target[name] !== undefined) continue;
-    target[name] = value;
+    if (ownMember(target, name) !== undefined) continue;
+    putMember(target, name, value);
     added++;
   }
   return added;

@@ -1,4 +1,5 @@
 /** Objects that the server makes for itself where they are missing. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -69,11 +70,12 @@ function own(whole: JsonObject, served: Served, nowMs: number): void {
   const { group, storage } = served.resource;
   if (UNTRACKED.has(storage.name)) return;
   const sent: JsonObject = { ...whole };
-  for (const [part, field] of ADDED[storage.name] ?? []) {
-    const { [field]: _, ...rest } = objectAt(sent, part) ?? {};
-    sent[part] = rest;
+  for (const [part, field] of ownMember(ADDED, storage.name) ?? []) {
+    const rest = { ...objectAt(sent, part) };
+    delete rest[field];
+    putMember(sent, part, rest);
   }
-  trackOwn(served, sent, nowMs, OWNERS[group]);
+  trackOwn(served, sent, nowMs, ownMember(OWNERS, group));
   const managedFields = objectAt(sent, 'metadata')?.['managedFields'];
   if (managedFields === undefined) return;
   whole['metadata'] = { managedFields, ...objectAt(whole, 'metadata') };

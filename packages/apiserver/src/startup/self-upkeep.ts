@@ -3,6 +3,7 @@
  * `kubernetes` leads to it, the namespaces of the system, the network of services and what others
  * read of it are there, and a lease in kube-system says that it lives.
  */
+import { ownMember } from '@megaplane/base/members';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { equals, listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -50,7 +51,9 @@ function follow(world: World, wanted: JsonObject): void {
   if (!world.storage.get(key, row)) return;
   const stored = decodeRow(served, row, row.modRevision);
   const { metadata: _, ...content } = wanted;
-  const isSame = Object.entries(content).every(([name, value]) => equals(stored[name], value));
+  const isSame = Object.entries(content).every(([name, value]) =>
+    equals(ownMember(stored, name), value),
+  );
   if (isSame) return;
   const next = { ...stored, ...content };
   world.storage.put(key, encodeCanonical(next), row.modRevision, () => {});

@@ -1,4 +1,5 @@
 /** `megaplane nodes`: simulated kubelets for any Kubernetes API server. */
+import { putMember } from '@megaplane/base/members';
 import { Command } from 'commander';
 import { parse } from 'yaml';
 import { addKwokFlags, kwokWarning, managedConflict } from '../kwok-flags.ts';
@@ -205,7 +206,7 @@ async function withConfiguration(
     if (isSet) continue;
     const found = readKwokDefaults(name, text, (message) => log('warn', message));
     for (const [option, value] of Object.entries(found)) {
-      if (command.getOptionValueSource(option) !== 'cli') merged[option] = value;
+      if (command.getOptionValueSource(option) !== 'cli') putMember(merged, option, value);
     }
     if (found.serverAddress !== undefined) isAddressKnown = true;
     if ((found.nodePort ?? 0) !== 0) hasPort = true;

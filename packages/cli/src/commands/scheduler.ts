@@ -1,4 +1,5 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
+import { putMember } from '@megaplane/base/members';
 import { Command, Option } from 'commander';
 import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
 import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
@@ -99,7 +100,8 @@ function explainFlags(command: Command, own: Command): ExplainFlags & ScenarioFl
     if (!own.options.some((known) => known.attributeName() === name)) {
       own.error(`error: option '${option.flags}' is not for explain`);
     }
-    if (own.getOptionValueSource(name) !== 'cli') flags[name] = command.getOptionValue(name);
+    if (own.getOptionValueSource(name) !== 'cli')
+      putMember(flags, name, command.getOptionValue(name));
   }
   return flags as unknown as ExplainFlags & ScenarioFlags;
 }

@@ -1,4 +1,5 @@
 /** Signs what a certificate request asks for, by the rules that upstream's signers share. */
+import { ownMember } from '@megaplane/base/members';
 import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import * as der from '@megaplane/base/der';
@@ -145,11 +146,11 @@ function extensionsOf(
   usages: readonly string[],
 ): Uint8Array[] {
   const list: Uint8Array[] = [];
-  const bits = usages.map((one) => KEY_USAGES[one]).filter((bit) => bit !== undefined);
+  const bits = usages.map((one) => ownMember(KEY_USAGES, one)).filter((bit) => bit !== undefined);
   if (bits.length > 0) list.push(extension('2.5.29.15', true, keyUsage(bits)));
   const purposes = Object.keys(PURPOSES).filter((one) => usages.includes(one));
   if (purposes.length > 0) {
-    const ids = new Set(purposes.map((one) => PURPOSES[one] ?? ''));
+    const ids = new Set(purposes.map((one) => ownMember(PURPOSES, one) ?? ''));
     const content = der.sequence(...[...ids].map((one) => der.objectId(one)));
     list.push(extension('2.5.29.37', false, content));
   }

@@ -1,4 +1,5 @@
 /** Whether a daemon's pod belongs on a node: upstream's predicates of the DaemonSet controller. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -89,7 +90,7 @@ export class DaemonFit {
 
   #isSelected(node: DaemonNode): boolean {
     for (const [name, value] of Object.entries(this.#selector)) {
-      if (node.labels[name] !== value) return false;
+      if (ownMember(node.labels, name) !== value) return false;
     }
     if (this.#terms === null) return true;
     return this.#terms.some((term) => isObject(term) && meetsTerm(term, node));
@@ -102,7 +103,7 @@ function meetsTerm(term: JsonObject, node: DaemonNode): boolean {
   const fields = listAt(term, 'matchFields');
   if (expressions.length === 0 && fields.length === 0) return false;
   return (
-    expressions.every((one) => meets(one, node.labels[stringAt(one, 'key')])) &&
+    expressions.every((one) => meets(one, ownMember(node.labels, stringAt(one, 'key')))) &&
     fields.every((one) => stringAt(one, 'key') === 'metadata.name' && meets(one, node.name))
   );
 }

@@ -1,4 +1,5 @@
 /** Who makes and removes the storage behind a volume: plug-ins of old, and programs outside. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 
@@ -42,7 +43,7 @@ export interface MigratedPlugin {
 /** Undefined for volumes of drivers, and of plug-ins that are still what they were. */
 export function migratedPluginOf(volume: JsonObject): MigratedPlugin | undefined {
   for (const [field, plugin] of Object.entries(MIGRATED_SOURCES)) {
-    const driver = MIGRATED[plugin];
+    const driver = ownMember(MIGRATED, plugin);
     if (driver !== undefined && objectAt(volume, 'spec', field) !== undefined) {
       return { plugin, driver };
     }
@@ -57,7 +58,7 @@ export type Provisioner =
 
 export function provisionerOf(storageClass: JsonObject): Provisioner {
   const name = stringAt(storageClass, 'provisioner');
-  const driver = MIGRATED[name];
+  const driver = ownMember(MIGRATED, name);
   if (driver !== undefined) return { kind: 'external', name: driver };
   if (!name.startsWith('kubernetes.io/')) return { kind: 'external', name };
   return { kind: 'none', text: `no volume plugin matched name: ${name}` };
@@ -70,7 +71,8 @@ export function provisionerOf(storageClass: JsonObject): Provisioner {
 export function deletionFailure(volume: JsonObject): string {
   const annotations = objectAt(volume, 'metadata', 'annotations');
   const provisionedBy = stringAt(annotations, PROVISIONED_BY);
-  if (stringAt(annotations, MIGRATED_TO) !== '' || MIGRATED[provisionedBy] !== undefined) return '';
+  if (stringAt(annotations, MIGRATED_TO) !== '' || ownMember(MIGRATED, provisionedBy) !== undefined)
+    return '';
   if (provisionedBy !== '' && !provisionedBy.startsWith('kubernetes.io/')) return '';
   // Volumes of CSI drivers are their provisioners', however they came to be.
   if (objectAt(volume, 'spec', 'csi') !== undefined) return '';

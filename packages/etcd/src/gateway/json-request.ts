@@ -1,4 +1,5 @@
 /** JSON of a request into the bytes of its message, by the rules of Go's jsonpb. */
+import { ownMember } from '@megaplane/base/members';
 import { decodeBase64 } from '@megaplane/base/base64';
 import { JsonDocuments, JsonError, type Json } from './json-text.ts';
 import { ENUMS, type Field, type Kind, messageOf } from './schema.ts';
@@ -38,7 +39,7 @@ export function encodeJson(json: Json, name: string): Buffer {
 }
 
 function mismatch(json: Json, goType: string): JsonError {
-  const isInteger = goType in LIMITS || goType in ENUMS;
+  const isInteger = Object.hasOwn(LIMITS, goType) || Object.hasOwn(ENUMS, goType);
   const shown = json.kind === 'number' && isInteger ? `number ${json.text}` : json.kind;
   return new JsonError(`json: cannot unmarshal ${shown} into Go value of type ${goType}`);
 }
@@ -92,7 +93,7 @@ function bytesOf(json: Json): Buffer {
 
 function enumValue(name: string, json: Json): bigint {
   if (json.kind !== 'string') return plainInteger(json, name);
-  const value = (ENUMS[name] ?? []).indexOf(json.raw);
+  const value = (ownMember(ENUMS, name) ?? []).indexOf(json.raw);
   if (value < 0) throw new JsonError(`unknown value ${JSON.stringify(json.raw)} for enum ${name}`);
   return BigInt(value);
 }
@@ -107,7 +108,10 @@ function plainInteger(json: Json, goType: string): bigint {
   if (json.kind === 'null') return 0n;
   if (json.kind !== 'number' || !/^-?\d+$/.test(json.text)) throw mismatch(json, goType);
   const value = BigInt(json.text);
-  const [least, most] = LIMITS[goType in LIMITS ? goType : 'int32'] ?? [0n, 0n];
+  const [least, most] = ownMember(LIMITS, Object.hasOwn(LIMITS, goType) ? goType : 'int32') ?? [
+    0n,
+    0n,
+  ];
   if (value < least || value > most) throw mismatch(json, goType);
   return value;
 }

@@ -2,6 +2,7 @@
  * The bytes of a response message into JSON, as grpc-gateway writes it: zero fields left out. It
  * is written as bytes, since an answer of half a gigabyte does not fit into a string.
  */
+import { ownMember } from '@megaplane/base/members';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 import { ENUMS, type Field, messageOf } from './schema.ts';
 
@@ -119,7 +120,7 @@ function numberText(reader: ProtobufReader, kind: Field['kind']): string {
   if (kind === 'bool') return low === 0 ? 'false' : 'true';
   if (kind === 'uint32') return String(low);
   if (typeof kind === 'object' && 'enum' in kind) {
-    const text = ENUMS[kind.enum]?.[low];
+    const text = ownMember(ENUMS, kind.enum)?.[low];
     return text === undefined ? String(low) : `"${text}"`;
   }
   const value = (BigInt(reader.high >>> 0) << 32n) | BigInt(low);

@@ -2,6 +2,7 @@
  * JSON as a tree that keeps numbers as written: revisions and lease ids do not fit a double. The
  * messages of syntax errors are Go's, which clients of etcd's gateway know.
  */
+import { ownMember } from '@megaplane/base/members';
 
 export type Json =
   | { readonly kind: 'null' }
@@ -177,7 +178,7 @@ export class JsonDocuments {
   #escape(): string {
     const letter = this.#peek();
     if (letter !== 'u') {
-      const plain = ESCAPES[letter];
+      const plain = ownMember(ESCAPES, letter);
       if (plain === undefined) throw this.#wrong('in string escape code');
       this.#at++;
       return plain;

@@ -2,6 +2,7 @@
  * The messages of etcd's API as the JSON gateway sees them: field numbers, names and kinds, in the
  * order of their declaration, which is the order of the JSON.
  */
+import { ownMember } from '@megaplane/base/members';
 
 export type Kind = 'int64' | 'uint64' | 'uint32' | 'bool' | 'bytes' | 'string';
 
@@ -172,7 +173,7 @@ function parse(source: string): Message {
 
 function kindOf(kind: string): Field['kind'] {
   if (KINDS.has(kind)) return kind as Kind;
-  const enumName = SHORT_ENUMS[kind];
+  const enumName = ownMember(SHORT_ENUMS, kind);
   return enumName === undefined ? { message: kind } : { enum: enumName };
 }
 

@@ -1,5 +1,6 @@
 /** The schemas of the built-in types, made from the tables when first asked for. */
 
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '../json-value.ts';
 import { findTypeOfKind, type Field, type Scalar, type Shape, type Type } from '../schema.ts';
 import {
@@ -95,7 +96,7 @@ class StructForm implements MapForm {
   }
 
   defaultOf(name: string): JsonValue | undefined {
-    const own = KEY_DEFAULTS[this.#type.goName]?.[name];
+    const own = ownMember(ownMember(KEY_DEFAULTS, this.#type.goName), name);
     if (own !== undefined) return own;
     const field = this.#type.field(name);
     if (field === undefined || field.isPointer || field.omitted !== 'never') return undefined;

@@ -1,5 +1,6 @@
 /** How two values of one schema differ, as sets of fields. */
 
+import { ownMember } from '@megaplane/base/members';
 import { equals } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import {
@@ -78,11 +79,11 @@ class ComparingWalk implements Comparison {
     // empty and null are told apart only as a whole
     if (map.isAtomic || (isBare(one) && isBare(two))) return this.#leaf(left, right);
     if (one !== undefined) {
-      for (const name in one) this.#member(map, name, one[name], two?.[name]);
+      for (const name in one) this.#member(map, name, one[name], ownMember(two, name));
     }
     if (two !== undefined) {
       for (const name in two) {
-        if (one === undefined || one[name] === undefined) {
+        if (one === undefined || ownMember(one, name) === undefined) {
           this.#member(map, name, undefined, two[name]);
         }
       }

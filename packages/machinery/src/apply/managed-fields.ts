@@ -4,6 +4,7 @@
  */
 
 import { parseJson } from '../json-text.ts';
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { decodeFields, encodeFields } from './field-set-codec.ts';
 import type { FieldSet } from './field-set.ts';
@@ -57,7 +58,7 @@ export function managerOf(id: string): Manager {
   if (known !== undefined) return known;
   const fields = parseJson(id) as JsonObject;
   const text = (name: string): string => {
-    const value = fields[name];
+    const value = ownMember(fields, name);
     return typeof value === 'string' ? value : '';
   };
   const manager: Manager = {

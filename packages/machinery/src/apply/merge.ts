@@ -3,6 +3,7 @@
  * grow together, nothing goes away.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { setMember } from '../normal-form.ts';
 import {
@@ -33,7 +34,8 @@ function mergeMaps(map: MapForm, live: Value, applied: Value): Value {
   }
   const merged: JsonObject = {};
   if (one !== undefined) {
-    for (const name of Object.keys(one)) putMerged(map, merged, name, one[name], two?.[name]);
+    for (const name of Object.keys(one))
+      putMerged(map, merged, name, one[name], ownMember(two, name));
   }
   if (two !== undefined) {
     for (const name of Object.keys(two)) {

@@ -4,6 +4,7 @@
  * writes of a cluster create objects, and this is nearly all that tracking costs them.
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { equals } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { stepText } from './field-set-codec.ts';
@@ -92,14 +93,14 @@ class Walk {
     const names = declared?.names ?? sortedNames(after);
     for (let index = 0; index < names.length; index++) {
       const name = names[index] ?? '';
-      const value = after[name];
+      const value = ownMember(after, name);
       if (value === undefined || skipped.has(name)) continue;
       const schema = declared?.schemas[index] ?? memberSchema(map, name);
       if (schema === undefined) continue;
       const isMetadata = isRoot && name === 'metadata';
       const inner = isMetadata
         ? this.#metadata(schema, before[name], value)
-        : this.#node(schema, before[name], value);
+        : this.#node(schema, ownMember(before, name), value);
       if (inner === '') continue;
       const step = declared?.steps[index] ?? fieldStep(name);
       text += text === '' ? `${step}:${inner}` : `,${step}:${inner}`;

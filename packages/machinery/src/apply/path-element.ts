@@ -6,6 +6,7 @@
 
 import { parseJson } from '../json-text.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { ownMember, putMember } from '@megaplane/base/members';
 import { quoted } from '../quoting.ts';
 import type { ListForm } from './field-schema.ts';
 
@@ -25,7 +26,8 @@ export function goJson(value: JsonValue): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;
   const fields = Object.keys(value).sort(compareText);
-  return `{${fields.map((name) => `${goString(name)}:${goJson(value[name] ?? null)}`).join(',')}}`;
+  const texts = fields.map((name) => `${goString(name)}:${goJson(ownMember(value, name) ?? null)}`);
+  return `{${texts.join(',')}}`;
 }
 
 /** Exponents have two digits at least. */
@@ -199,15 +201,15 @@ function keyedStep(list: ListForm, item: JsonValue): ItemStep {
   }
   const only = list.keys[0];
   if (list.keys.length === 1 && only !== undefined) {
-    const value = item[only] ?? defaultKey(list, item, only);
+    const value = ownMember(item, only) ?? defaultKey(list, item, only);
     if (value !== undefined) return { step: `k:{${goString(only)}:${goJson(value)}}` };
   }
   const keys: JsonObject = {};
   let count = 0;
   for (const name of list.keys) {
-    const value = item[name] ?? defaultKey(list, item, name);
+    const value = ownMember(item, name) ?? defaultKey(list, item, name);
     if (value === undefined) continue;
-    keys[name] = value;
+    putMember(keys, name, value);
     count++;
   }
   if (count > 0) return { step: `k:${goJson(keys)}` };
@@ -220,5 +222,5 @@ function keyedStep(list: ListForm, item: JsonValue): ItemStep {
 
 /** A key that is null is null; one that is absent may have a default. */
 function defaultKey(list: ListForm, item: JsonObject, name: string): JsonValue | undefined {
-  return item[name] === null ? null : list.items.map?.defaultOf(name);
+  return ownMember(item, name) === null ? null : list.items.map?.defaultOf(name);
 }

@@ -1,6 +1,7 @@
 /** Whether a value fits its schema, in the words of structured-merge-diff. */
 
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
+import { ownMember } from '@megaplane/base/members';
 import {
   formOf,
   memberSchema,
@@ -193,7 +194,8 @@ function goPlain(value: JsonValue): string {
   if (typeof value !== 'object') return String(value);
   if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
   const names = Object.keys(value).sort();
-  return `map[${names.map((name) => `${name}:${goPlain(value[name] ?? null)}`).join(' ')}]`;
+  const texts = names.map((name) => `${name}:${goPlain(ownMember(value, name) ?? null)}`);
+  return `map[${texts.join(' ')}]`;
 }
 
 /** As Go's `%#v` prints it. */

@@ -1,4 +1,5 @@
 /** What calls of functions can cost, by the sizes of what they are given. */
+import { ownMember } from '@megaplane/base/members';
 import {
   add,
   fixed,
@@ -233,5 +234,5 @@ const BY_OVERLOAD: Readonly<Record<string, CostRule | undefined>> = {
 
 /** The rule of a call; undefined: it costs 1. */
 export function costRuleOf({ id, name }: Overload): CostRule | undefined {
-  return BY_OVERLOAD[id] ?? BY_NAME[name];
+  return ownMember(BY_OVERLOAD, id) ?? ownMember(BY_NAME, name);
 }

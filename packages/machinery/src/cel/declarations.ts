@@ -2,6 +2,7 @@
  * Structural schemas as types of CEL, with the sizes that cost estimates rest on. A type's fields
  * are made when first asked for: most expressions name few of them.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { SchemaNode } from '../custom/schema-node.ts';
 import {
   BOOL,
@@ -88,7 +89,7 @@ function bytesMinOf(
     case 'object':
       break;
     case 'string':
-      return TEXT_BYTES_MIN[node.format] ?? 2;
+      return ownMember(TEXT_BYTES_MIN, node.format) ?? 2;
     case 'boolean':
       return 4;
     case 'number':
@@ -282,7 +283,7 @@ const TEXT_BYTES_MIN: Readonly<Record<string, number>> = {
 function stringType(node: SchemaNode): CelType {
   const { format } = node;
   const longest = node.lengthMax === Infinity ? null : Math.max(0, node.lengthMax);
-  const open = FORMAT_BYTES_MAX[format] ?? REQUEST_BYTES_MAX - 2;
+  const open = ownMember(FORMAT_BYTES_MAX, format) ?? REQUEST_BYTES_MAX - 2;
   switch (format) {
     case 'byte':
       return { ...BYTES, sizeMax: longest ?? open, bytesMin: 2 };

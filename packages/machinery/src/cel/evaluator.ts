@@ -2,6 +2,7 @@
  * Expressions as closures. Each part of the tree becomes a function of a frame; the frame holds the
  * variables and counts the cost, and an evaluation that costs more than its limit ends.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './functions.ts';
 import { hasMembers, NO_OVERLOAD, noMember, noOverload, notIterable } from './no-overload.ts';
@@ -124,7 +125,10 @@ class Compiler {
     const missing = new CelError(`no such attribute(s): ${known}`);
     return (frame) => {
       frame.cost++;
-      return frame.bindings[known] ?? (frame.bindings[known] === null ? null : missing);
+      return (
+        ownMember(frame.bindings, known) ??
+        (ownMember(frame.bindings, known) === null ? null : missing)
+      );
     };
   }
 

@@ -1,4 +1,5 @@
 /** Formats that are literals are checked against their arguments before anything runs. */
+import { ownMember } from '@megaplane/base/members';
 import type { Checked } from './checker.ts';
 import type { CallExpr, Expr, Issue } from './syntax.ts';
 import { typeText, type CelType } from './typing.ts';
@@ -49,7 +50,7 @@ export function formatIssue(expr: CallExpr, checked: Checked): Issue | null {
     used++;
     const fault = clauseFault(precision, verb);
     if (fault !== '') return { at, message: `could not parse formatting clause: ${fault}` };
-    const known = CLAUSES[verb];
+    const known = ownMember(CLAUSES, verb);
     const wrong = known === undefined ? null : mismatch(item, known, checked);
     if (wrong !== null) return wrong;
   }

@@ -1,4 +1,5 @@
 /** Formats that have names, as Kubernetes adds them to CEL; and keys of JSON patches. */
+import { ownMember } from '@megaplane/base/members';
 import {
   dns1035LabelErrors,
   dnsLabelErrors,
@@ -73,7 +74,7 @@ const PATTERN_SIZES: Readonly<Record<string, number>> = {
 const values = new Map(
   Object.entries(FORMATS).map(([name, errorsOf]) => [
     name,
-    new FormatValue(name, errorsOf, PATTERN_SIZES[name] ?? 0),
+    new FormatValue(name, errorsOf, ownMember(PATTERN_SIZES, name) ?? 0),
   ]),
 );
 

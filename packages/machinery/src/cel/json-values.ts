@@ -2,6 +2,7 @@
  * JSON as CEL values, by a declared type or by its own form, and back. Nothing is copied: a member
  * becomes a value when an expression asks for it.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { parseDurationFormat } from '../custom/duration-format.ts';
 import { isGoInt } from '../custom/go-texts.ts';
 import { equals } from '../json.ts';
@@ -119,8 +120,8 @@ class TypedObject extends CelObject {
   }
   #equalMember(other: TypedObject, member: string, name: string | undefined): boolean | CelError {
     if (name === undefined) {
-      const unknown = other.json[member];
-      return unknown === undefined || equals(this.json[member], unknown);
+      const unknown = ownMember(other.json, member);
+      return unknown === undefined || equals(ownMember(this.json, member), unknown);
     }
     const mine = this.field(name);
     const theirs = other.field(name);
@@ -130,7 +131,7 @@ class TypedObject extends CelObject {
   fieldNames(): readonly string[] {
     const names: string[] = [];
     for (const [name, { member }] of this.#type.fields ?? []) {
-      const value = this.json[member];
+      const value = ownMember(this.json, member);
       if (value !== undefined && value !== null) names.push(name);
     }
     return names;
@@ -285,7 +286,7 @@ function membersJson(members: readonly (readonly [CelValue, CelValue])[]): JsonV
     if (typeof key !== 'string') return new CelError('JSON objects have strings as keys');
     const member = toJson(value);
     if (member instanceof CelError) return member;
-    object[key] = member;
+    putMember(object, key, member);
   }
   return object;
 }

@@ -1,4 +1,5 @@
 /** The words of a CEL expression. */
+import { ownMember } from '@megaplane/base/members';
 import type { Issue } from './syntax.ts';
 
 export type Token =
@@ -162,7 +163,7 @@ function unescape(text: string): Piece[] | null {
     const [all, plain, hex, short, long, octal] = found;
     const rune = short ?? long;
     let code = 0;
-    if (plain !== undefined) code = PLAIN[plain] ?? plain.charCodeAt(0);
+    if (plain !== undefined) code = ownMember(PLAIN, plain) ?? plain.charCodeAt(0);
     else if (octal !== undefined) code = Number.parseInt(octal, 8);
     else code = Number.parseInt(rune ?? hex ?? '', 16);
     if (rune !== undefined && (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))) return null;

@@ -1,4 +1,5 @@
 /** Macros: calls that are written out as comprehensions and tests before anything is checked. */
+import { ownMember } from '@megaplane/base/members';
 import type { Expr, Issue } from './syntax.ts';
 
 /** No variable of an expression can have this name. */
@@ -61,8 +62,8 @@ export function expandMember(
   if ((text === 'optMap' || text === 'optFlatMap') && args.length === 2) {
     return optionalMap(text, target, args, at);
   }
-  const one = ONE_VARIABLE[text]?.[args.length];
-  const two = TWO_VARIABLES[text]?.[args.length];
+  const one = ownMember(ONE_VARIABLE, text)?.[args.length];
+  const two = ownMember(TWO_VARIABLES, text)?.[args.length];
   if (one === undefined && two === undefined) return null;
   const first = nameOf(args[0]);
   if (first === null) return { at: args[0]?.at ?? at, message: BAD_VARIABLE };

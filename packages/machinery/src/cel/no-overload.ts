@@ -2,6 +2,7 @@
  * What is said of values that no overload of a function takes, in the words of cel-go: the checker
  * lets anything pass where it does not know the types.
  */
+import { ownMember } from '@megaplane/base/members';
 import {
   CelError,
   CelList,
@@ -99,7 +100,7 @@ function goType(value: CelValue): string | undefined {
   if (value instanceof Duration) return 'types.Duration';
   if (value instanceof TypeValue) return '*types.Type';
   if (value instanceof Optional) return '*types.Optional';
-  return GO_TYPES[value instanceof Opaque ? value.typeName : typeNameOf(value)];
+  return ownMember(GO_TYPES, value instanceof Opaque ? value.typeName : typeNameOf(value));
 }
 
 /** `isPair`: a loop with two variables. */

@@ -2,6 +2,7 @@
  * What calls cost while they run, in the units of cel-go's cost tracker with the additions that
  * Kubernetes makes. Everything without an entry costs 1.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Overload } from './functions.ts';
 import { ORDERED } from './list-library.ts';
 import { FormatValue } from './format-library.ts';
@@ -185,5 +186,5 @@ const BY_OVERLOAD: Readonly<Record<string, CallCost>> = {
 
 /** What a call of this overload costs; null: 1. */
 export function callCostOf({ id, name }: Overload): CallCost | null {
-  return BY_OVERLOAD[id] ?? BY_NAME[name] ?? null;
+  return ownMember(BY_OVERLOAD, id) ?? ownMember(BY_NAME, name) ?? null;
 }

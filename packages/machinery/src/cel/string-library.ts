@@ -1,4 +1,5 @@
 /** Strings: cel-go's extension (character access, case, cutting, joining, quoting, format). */
+import { ownMember } from '@megaplane/base/members';
 import type { Library } from './functions.ts';
 import { TEXT_LENGTH_MAX, TOO_LONG_TEXT } from './made-values.ts';
 import { doubleText } from './standard-library.ts';
@@ -116,7 +117,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 function quote(text: string): CelValue {
   let made = '"';
-  for (const rune of text.toWellFormed()) made += ESCAPES[rune] ?? rune;
+  for (const rune of text.toWellFormed()) made += ownMember(ESCAPES, rune) ?? rune;
   return `${made}"`;
 }
 

@@ -1,4 +1,5 @@
 /** The types that the checker knows. */
+import { ownMember } from '@megaplane/base/members';
 
 export interface FieldType {
   readonly type: CelType;
@@ -119,7 +120,7 @@ export function typeText(type: CelType): string {
 export function parseType(text: string): CelType {
   const open = text.indexOf('(');
   if (open < 0) {
-    const known = PLAIN[text];
+    const known = ownMember(PLAIN, text);
     if (known !== undefined) return known;
     if (text === 'type') return typeOf(DYN);
     return /^[A-Z]$/.test(text) ? plain('param', text) : opaque(text);

@@ -3,6 +3,7 @@
  * Nearly all values that come are right, and only the others are looked at again by
  * `openapi-faults.ts`, which must judge alike (a property test holds them together).
  */
+import { ownMember } from '@megaplane/base/members';
 import { matchesRe2 } from '../cel/regex-library.ts';
 import { runeCount } from '../cel/values.ts';
 import { equals } from '../json.ts';
@@ -114,7 +115,7 @@ function acceptsMembers(node: SchemaNode, object: JsonObject): boolean {
     } else if (additionalKind === 'denied') return false;
   }
   if (count < node.propertiesMin || count > node.propertiesMax) return false;
-  for (const name of required) if (object[name] === undefined) return false;
+  for (const name of required) if (ownMember(object, name) === undefined) return false;
   return true;
 }
 

@@ -3,6 +3,7 @@
  * map by their keys, items of other lists not at all. What is equal on both sides may stay wrong
  * (KEP-4008).
  */
+import { ownMember } from '@megaplane/base/members';
 import { equals } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { memberNode, type SchemaNode } from './schema-node.ts';
@@ -12,7 +13,7 @@ export function itemKey(keys: readonly string[], item: JsonValue | undefined): s
   if (!isObject(item)) return null;
   let text = '';
   for (const name of keys) {
-    const value = item[name];
+    const value = ownMember(item, name);
     if (value === undefined || value === null || typeof value === 'object') return null;
     text += `${JSON.stringify(value)}\n`;
   }
@@ -53,8 +54,8 @@ export class Correlation {
     if (known !== undefined) return known;
     let found: Correlation | null = null;
     if (isObject(this.#value) && isObject(this.#old)) {
-      const value = this.#value[name];
-      const old = this.#old[name];
+      const value = ownMember(this.#value, name);
+      const old = ownMember(this.#old, name);
       const node = memberNode(this.#node, name);
       if (value !== undefined && old !== undefined && node !== null) {
         found = new Correlation(node, value, old);

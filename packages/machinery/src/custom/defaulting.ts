@@ -1,4 +1,5 @@
 /** Defaults of a schema, filled into an object in place. Runs after pruning. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { isObject } from '../json-value.ts';
 import { memberNode, type SchemaNode } from './schema-node.ts';
@@ -8,7 +9,7 @@ function copyOf(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(copyOf);
   if (!isObject(value)) return value;
   const copy: JsonObject = {};
-  for (const name in value) copy[name] = copyOf(value[name] ?? null);
+  for (const name in value) putMember(copy, name, copyOf(value[name] ?? null));
   return copy;
 }
 
@@ -29,9 +30,9 @@ export function fillDefaults(node: SchemaNode, value: JsonValue): void {
     return;
   }
   for (const [name, member] of node.defaulted) {
-    const found = value[name];
+    const found = ownMember(value, name);
     if (found !== undefined && (found !== null || member.isNullable)) continue;
-    if (member.defaultValue !== undefined) value[name] = copyOf(member.defaultValue);
+    if (member.defaultValue !== undefined) putMember(value, name, copyOf(member.defaultValue));
   }
   for (const name in value) {
     const member = memberNode(node, name);

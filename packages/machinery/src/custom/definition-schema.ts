@@ -1,4 +1,5 @@
 /** The rules of one schema of a definition, all together and in upstream's order. */
+import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, printed, type FieldError } from '../fielderrors.ts';
 import { stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
@@ -114,7 +115,7 @@ const MAY_BE_FALSE: ReadonlySet<string> = new Set([
 
 function checkRootMembers(found: Findings, schema: JsonObject, at: string): void {
   for (const [name, member] of SCHEMA_MEMBERS) {
-    const value = schema[member];
+    const value = ownMember(schema, member);
     if (value === undefined || value === null || value === '') continue;
     if (value === false && !MAY_BE_FALSE.has(member)) continue;
     if (name === 'Type') {

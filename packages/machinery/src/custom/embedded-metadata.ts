@@ -2,6 +2,7 @@
  * Objects within objects (`x-kubernetes-embedded-resource`): they have an apiVersion and a kind,
  * and their metadata is that of every object, so what does not belong there goes.
  */
+import { putMembers } from '@megaplane/base/members';
 import { managerErrors } from '../field-manager.ts';
 import { invalidValue, printed, required, tooLong, type FieldError } from '../fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
@@ -127,7 +128,7 @@ function salvaged(metadata: JsonObject): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(metadata)) {
     const read = readMetadata({ [name]: value ?? null }, false);
-    if (read.ok) Object.assign(kept, read.object);
+    if (read.ok) putMembers(kept, read.object);
   }
   return kept;
 }

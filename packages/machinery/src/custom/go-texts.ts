@@ -1,4 +1,5 @@
 /** Values as the Go programs print them in error texts. */
+import { ownMember } from '@megaplane/base/members';
 import { doubleText } from '../cel/standard-library.ts';
 import { isObject, type JsonValue } from '../json-value.ts';
 
@@ -39,12 +40,12 @@ const ESCAPES: Readonly<Record<string, string>> = {
 /** `json.Marshal`: members sorted, and what HTML could take for markup escaped. */
 export function goJson(value: JsonValue | undefined): string {
   const text = JSON.stringify(sorted(value ?? null));
-  return text.replaceAll(/[<>&\u2028\u2029]/g, (one) => ESCAPES[one] ?? one);
+  return text.replaceAll(/[<>&\u2028\u2029]/g, (one) => ownMember(ESCAPES, one) ?? one);
 }
 
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
   const names = Object.keys(value).sort();
-  return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
+  return Object.fromEntries(names.map((name) => [name, sorted(ownMember(value, name) ?? null)]));
 }

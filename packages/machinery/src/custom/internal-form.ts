@@ -2,6 +2,7 @@
  * Schemas, rules and versions as upstream's own types print them in errors: all members in the
  * order of their declaration, those that are not set as well.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { objectAt } from '../json.ts';
 import { goJson } from './go-texts.ts';
@@ -29,7 +30,8 @@ const schemas: Form = (value) => {
 const schemaMap: Form = (value) => {
   if (!isObject(value)) return 'null';
   const names = Object.keys(value).sort();
-  return `{${names.map((name) => `${goJson(name)}:${schemaOrNull(value[name])}`).join(',')}}`;
+  const texts = names.map((name) => `${goJson(name)}:${schemaOrNull(ownMember(value, name))}`);
+  return `{${texts.join(',')}}`;
 };
 
 /** `items`: one schema, or a list of them. */
@@ -45,7 +47,7 @@ const dependencies: Form = (value) => {
   if (!isObject(value)) return 'null';
   const names = Object.keys(value).sort();
   const each = names.map((name): readonly [string, string] => {
-    const one = value[name];
+    const one = ownMember(value, name);
     const form = object([
       ['Schema', schemaOrNull(one)],
       ['Property', list(one)],
@@ -130,7 +132,7 @@ export const SCHEMA_MEMBERS: readonly (readonly [name: string, member: string])[
 );
 
 export function internalSchema(schema: JsonObject): string {
-  return object(SCHEMA.map(([name, member, form]) => [name, form(schema[member])]));
+  return object(SCHEMA.map(([name, member, form]) => [name, form(ownMember(schema, member))]));
 }
 
 export function internalRule(rule: JsonObject): string {

@@ -2,6 +2,7 @@
  * Reads JSONPath as client-go's parser does (`util/jsonpath/parser.go`), with what is odd in it:
  * the text stands between braces there, so what follows a closing brace belongs to another path.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '../json-value.ts';
 
 /** Part of a list. `isOne`: nothing but an index was written. */
@@ -221,7 +222,7 @@ function unquoted(text: string): string | null {
   let isRight = true;
   const plain = text.replaceAll(/\\(?:x([\da-f]{2})|u([\da-f]{4})|(.?))/gi, (_, hex, wide, one) => {
     if (typeof one !== 'string') return String.fromCharCode(parseInt(String(hex ?? wide), 16));
-    const found = ESCAPES[one];
+    const found = ownMember(ESCAPES, one);
     if (found === undefined) isRight = false;
     return found ?? '';
   });

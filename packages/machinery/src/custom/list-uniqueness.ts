@@ -1,4 +1,5 @@
 /** Lists of type set have no item twice, lists of type map no key twice. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { duplicate, invalidValue, printed, type FieldError } from '../fielderrors.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { child, childKey, item } from './field-path.ts';
@@ -92,7 +93,7 @@ function checkMap(
 function keyIdentity(keys: readonly string[], one: JsonValue): string {
   let identity = '';
   for (const name of keys) {
-    const value = isObject(one) ? one[name] : undefined;
+    const value = isObject(one) ? ownMember(one, name) : undefined;
     if (value === undefined) identity += '\n';
     else identity += typeof value === 'string' ? `${value.length}"${value}` : `${goJson(value)}\n`;
   }
@@ -103,8 +104,8 @@ function keyOf(keys: readonly string[], one: JsonValue): JsonObject {
   const key: JsonObject = {};
   if (!isObject(one)) return key;
   for (const name of keys) {
-    const value = one[name];
-    if (value !== undefined) key[name] = value;
+    const value = ownMember(one, name);
+    if (value !== undefined) putMember(key, name, value);
   }
   return key;
 }

@@ -3,6 +3,7 @@
  * OpenAPI validator: of alternatives that all fail, those faults are shown of the one that came
  * furthest (`matches` counts what held on the way, as upstream does).
  */
+import { ownMember } from '@megaplane/base/members';
 import { matchesRe2 } from '../cel/regex-library.ts';
 import { doubleText } from '../cel/standard-library.ts';
 import {
@@ -257,17 +258,17 @@ function explainMembers(
       outcome.add(invalid(path, text, name));
     } else if (additional !== null) {
       const tie = path === '' && isTypeMember(name) ? null : (correlation?.member(name) ?? null);
-      outcome.merge(ratcheted(additional, object[name] ?? null, `${path}.${name}`, tie));
+      outcome.merge(ratcheted(additional, ownMember(object, name) ?? null, `${path}.${name}`, tie));
     }
   }
   for (const [name, property] of properties ?? []) {
-    const value = object[name];
+    const value = ownMember(object, name);
     if (value === undefined) continue;
     const tie = path === '' && isTypeMember(name) ? null : (correlation?.member(name) ?? null);
     outcome.merge(ratcheted(property, value, child(path, name), tie));
   }
   for (const name of node.required) {
-    if (object[name] !== undefined) continue;
+    if (ownMember(object, name) !== undefined) continue;
     const at = `${path}.${name}`;
     outcome.add(named(at, `${at} in body is required`, (field) => required(field)));
   }

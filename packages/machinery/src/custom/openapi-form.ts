@@ -2,6 +2,7 @@
  * A custom resource's schema as OpenAPI publishes it: with the standard metadata, the lists' schema
  * and `x-kubernetes-group-version-kind`; version 2 with what it cannot say left out.
  */
+import { putMember } from '@megaplane/base/members';
 import { equals, objectAt } from '../json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 
@@ -150,7 +151,7 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
   for (const [keyword, value] of Object.entries(schema)) {
     if (value === undefined || UNPUBLISHED.has(keyword)) continue;
     if (keyword === 'example' && isEmpty(value)) continue;
-    node[keyword] = publishedPart(keyword, value, prefix);
+    putMember(node, keyword, publishedPart(keyword, value, prefix));
   }
   if (prefix === VERSION_2) simplify(node, schema);
   else if (node['x-kubernetes-int-or-string'] === true) unfold(node);
@@ -163,7 +164,7 @@ function publishedNode(schema: JsonObject, prefix: string): JsonObject {
   const whole = withStandardFields(node, prefix, METADATA_TEXT);
   const properties = { ...objectAt(whole, 'properties') };
   for (const [name, description] of Object.entries(EMBEDDED_TEXTS)) {
-    properties[name] = { type: 'string', description };
+    putMember(properties, name, { type: 'string', description });
   }
   return { ...whole, properties, required };
 }
@@ -193,7 +194,7 @@ function publishedPart(keyword: string, value: JsonValue, prefix: string): JsonV
   if (keyword !== 'properties' || !isObject(value)) return value;
   const fields: JsonObject = {};
   for (const [name, one] of Object.entries(value)) {
-    fields[name] = isObject(one) ? publishedNode(one, prefix) : one;
+    putMember(fields, name, isObject(one) ? publishedNode(one, prefix) : one);
   }
   return fields;
 }

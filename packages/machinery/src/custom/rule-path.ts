@@ -2,6 +2,7 @@
  * Paths that rules and selectable fields write: `.spec.list`, `.labels['a.b/c']`. Each step must be
  * known to the schema.
  */
+import { ownMember } from '@megaplane/base/members';
 import { child, childKey } from './field-path.ts';
 import type { SchemaNode } from './schema-node.ts';
 
@@ -37,7 +38,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 function unescaped(text: string): { readonly text: string; readonly wrong: string } {
   let wrong = '';
   const plain = text.replaceAll(/\\./gs, (escape) => {
-    const found = ESCAPES[escape.charAt(1)];
+    const found = ownMember(ESCAPES, escape.charAt(1));
     if (found === undefined) wrong = escape;
     return found ?? '';
   });

@@ -2,6 +2,7 @@
  * The rules of a schema (`x-kubernetes-validations`), where they are. Compiled when the first
  * object is judged by them; equal nodes share what was compiled.
  */
+import { ownMember } from '@megaplane/base/members';
 import { declaredType, isDeclared } from '../cel/declarations.ts';
 import {
   compileRules,
@@ -178,14 +179,21 @@ function judgeMembers(
   if (tree.additional !== null) {
     for (const name in value) {
       const member = value[name] ?? null;
-      judge(tree.additional, member, old?.[name], tieMember(ties, name), childKey(path, name), run);
+      judge(
+        tree.additional,
+        member,
+        ownMember(old, name),
+        tieMember(ties, name),
+        childKey(path, name),
+        run,
+      );
       if (run.budget.left < 0) return;
     }
   }
   for (const [name, property] of tree.properties) {
-    const member = value[name];
+    const member = ownMember(value, name);
     if (member === undefined) continue;
-    judge(property, member, old?.[name], tieMember(ties, name), child(path, name), run);
+    judge(property, member, ownMember(old, name), tieMember(ties, name), child(path, name), run);
     if (run.budget.left < 0) return;
   }
 }
@@ -233,7 +241,7 @@ function errorOf(
     const body = `Invalid value: ${printedValue(node.type)}: ${message}`;
     return { kind: 'invalid', field, body };
   }
-  const reason = KINDS[source.reason ?? ''] ?? 'invalid';
+  const reason = ownMember(KINDS, source.reason ?? '') ?? 'invalid';
   const { text, withValue } = FIELD_ERROR_KINDS[reason];
   const isComposite = node.type === 'object' || node.type === 'array';
   const shown = isNumber(value) ? printed(goNumber(value)) : value;

@@ -1,4 +1,5 @@
 /** The values that the scale subresource reads must be numbers and texts where they are. */
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue, type FieldError } from '../fielderrors.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
 import { goNumber, isGoInt } from './go-texts.ts';
@@ -31,7 +32,8 @@ function goValue(value: JsonValue): string {
   if (isNumber(value)) return goNumber(value);
   if (!isObject(value)) return String(value);
   const names = Object.keys(value).sort();
-  return `map[${names.map((name) => `${name}:${goValue(value[name] ?? null)}`).join(' ')}]`;
+  const texts = names.map((name) => `${name}:${goValue(ownMember(value, name) ?? null)}`);
+  return `map[${texts.join(' ')}]`;
 }
 
 function readAt(object: JsonObject, steps: readonly string[], wanted: string): Read {

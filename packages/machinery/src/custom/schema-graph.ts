@@ -6,6 +6,7 @@
  * A node's key is its own content and the ids of the nodes below it, so parts are compared from the
  * leaves up and each once. Nodes count who uses them and go with the last one.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { ValidationRule } from '../cel/validation-rules.ts';
 import { partsOf } from './schema-json.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json-value.ts';
@@ -174,7 +175,7 @@ export class SchemaGraph {
 function keyOf(schema: JsonObject, parts: Parts): string {
   let key = '';
   for (const member of OWN_MEMBERS) {
-    const value = schema[member];
+    const value = ownMember(schema, member);
     if (value !== undefined && value !== null) key += `${member}=${JSON.stringify(value)};`;
   }
   const { properties, items, additional, allOf, anyOf, oneOf, not } = parts;
@@ -193,17 +194,17 @@ function keyOf(schema: JsonObject, parts: Parts): string {
 }
 
 function textOf(schema: JsonObject, member: string): string {
-  const value = schema[member];
+  const value = ownMember(schema, member);
   return typeof value === 'string' ? value : '';
 }
 
 function numberOf(schema: JsonObject, member: string, absent: number): number {
-  const value = schema[member];
+  const value = ownMember(schema, member);
   return isNumber(value) ? Number(value) : absent;
 }
 
 function namesOf(schema: JsonObject, member: string): readonly string[] {
-  const value = schema[member];
+  const value = ownMember(schema, member);
   if (!Array.isArray(value) || value.length === 0) return NO_NAMES;
   return value.filter((name) => typeof name === 'string');
 }
@@ -217,7 +218,7 @@ function bitsOf(type: string, isIntOrString: boolean): number {
 function numberRule(schema: JsonObject, type: string, isIntOrString: boolean): NumberRule | null {
   const isNumeric = !isIntOrString && (type === 'integer' || type === 'number');
   const optional = (member: string): number | undefined => {
-    const value = schema[member];
+    const value = ownMember(schema, member);
     return isNumber(value) ? Number(value) : undefined;
   };
   const rule: NumberRule = {

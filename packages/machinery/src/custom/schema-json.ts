@@ -1,4 +1,5 @@
 /** Schemas as their JSON has them, for the rules that look at definitions. */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject } from '../json-value.ts';
 import { listAt } from '../json.ts';
 
@@ -7,7 +8,7 @@ export function schemaMap(
   schema: JsonObject,
   member: string,
 ): readonly (readonly [name: string, schema: JsonObject])[] {
-  const map = schema[member];
+  const map = ownMember(schema, member);
   if (!isObject(map)) return [];
   const found: (readonly [string, JsonObject])[] = [];
   for (const name of Object.keys(map)) {

@@ -3,6 +3,7 @@
  * `allOf`, `anyOf`, `oneOf` and `not`, with a type, and within those there is nothing but checks of
  * values.
  */
+import { ownMember } from '@megaplane/base/members';
 import {
   fieldErrorText,
   forbiddenField,
@@ -196,7 +197,7 @@ function checkNested(found: Findings, schema: JsonObject, path: string, skips: S
     checkNested(found, property, `${path}.properties[${name}]`, NO_SKIPS);
   }
   for (const [member, words] of FORBIDDEN_INSIDE) {
-    const value = schema[member];
+    const value = ownMember(schema, member);
     const isThere = MAY_BE_EMPTY.has(member) ? (value ?? null) !== null : isSet(value);
     if (isThere) found.push(forbiddenField(`${path}.${member}`, `${words} to be structural`));
   }

@@ -1,4 +1,5 @@
 /** Devices that drivers offer, and the pools and counters that they belong to. */
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue, printed, required, tooLong, tooMany } from '../fielderrors.ts';
 import { goForm, goValueOf } from '../go-form.ts';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
@@ -147,7 +148,7 @@ function checkTrue(
   field: string,
   places: string[],
 ): void {
-  const value = owner[field];
+  const value = ownMember(owner, field);
   if (value === true) places.push(`\`${field}\``);
   else if (value === false) {
     found.push(invalidValue(`${path}.${field}`, value, 'must be either unset or set to true'));

@@ -6,6 +6,7 @@
  * The text is a CEL expression that is parsed and never evaluated; texts of refusals are
  * kube-apiserver v1.36's.
  */
+import { ownMember } from '@megaplane/base/members';
 import { quoted } from '../quoting.ts';
 import { KIND, parseExpression, type Expression } from './syntax.ts';
 
@@ -70,7 +71,7 @@ export function parseShardSelector(text: string): ParsedShard {
 
 function selectorOf(terms: readonly Term[], path: string): ShardSelector {
   return {
-    field: PATHS[path] ?? 'uid',
+    field: ownMember(PATHS, path) ?? 'uid',
     ranges: merged(terms),
     text: terms.map(({ start, end }) => `shardRange(${path}, '${start}', '${end}')`).join(' || '),
   };
@@ -127,7 +128,7 @@ function termOf(args: readonly Expression[]): Term | string {
     const wanted = 'expected field path (e.g. object.metadata.uid)';
     return `shardRange() first argument: ${wanted}, got expression kind ${path}`;
   }
-  if (PATHS[path] === undefined) {
+  if (ownMember(PATHS, path) === undefined) {
     const supported = Object.keys(PATHS).join(', ');
     return `unsupported field path ${quoted(path)}; supported: ${supported}`;
   }

@@ -3,6 +3,7 @@
  * checked or evaluated. Upstream parses shard selectors with cel-go and tells people what kind of
  * expression it found; kinds have cel-go's numbers for that.
  */
+import { ownMember } from '@megaplane/base/members';
 import { tokensOf, type Token } from './tokens.ts';
 
 export const KIND = {
@@ -266,13 +267,21 @@ class Parser {
       const bound = kind === 'uint' ? 2n ** 64n - 1n : 2n ** 63n - (minus === '' ? 1n : 0n);
       if (value > bound) this.#note(`invalid ${kind} literal`);
     }
-    return { kind: KIND.literal, type: TYPES[kind as keyof typeof TYPES], text: minus + text };
+    return {
+      kind: KIND.literal,
+      type: ownMember(TYPES, kind) ?? '',
+      text: minus + text,
+    };
   }
 
   #quoted({ kind, text }: Token): Expression {
     const value = unquote(text);
     if (value === null) this.#note('invalid unicode code point');
-    return { kind: KIND.literal, type: TYPES[kind as keyof typeof TYPES], text: value ?? '' };
+    return {
+      kind: KIND.literal,
+      type: ownMember(TYPES, kind) ?? '',
+      text: value ?? '',
+    };
   }
 
   /** Expressions between commas up to `close`; lists may end with a comma, calls may not. */
@@ -347,7 +356,7 @@ function unquote(text: string): string | null {
   const value = inner.replaceAll(
     /\\(?:[xX](..)|u(.{4})|U(.{8})|([0-3]..)|([^]))/g,
     (_, hex?: string, four?: string, eight?: string, octal?: string, plain?: string) => {
-      if (plain !== undefined) return SIMPLE[plain] ?? plain;
+      if (plain !== undefined) return ownMember(SIMPLE, plain) ?? plain;
       const digits = hex ?? four ?? eight;
       const code =
         digits === undefined ? Number.parseInt(octal ?? '', 8) : Number.parseInt(digits, 16);

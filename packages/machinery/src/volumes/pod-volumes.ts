@@ -1,5 +1,6 @@
 /** Volumes of pods and of templates. */
 
+import { ownMember } from '@megaplane/base/members';
 import { duplicate, forbiddenField, invalidValue, required } from '../fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
@@ -103,10 +104,10 @@ function checkSource(
   for (const [index, field] of sources.entries()) {
     const at = `${path}.${field === 'gcePersistentDisk' ? 'persistentDisk' : field}`;
     const source = objectAt(volume, field) ?? {};
-    const blamed = `${path}.${ODD_PATHS[field] ?? field}`;
+    const blamed = `${path}.${ownMember(ODD_PATHS, field) ?? field}`;
     if (index > 0) found.push(forbiddenField(blamed, 'may not specify more than 1 volume type'));
     else if (field === 'image') checkImage(found, at, source, isTemplate);
-    else SOURCES[field]?.(found, at, source, false);
+    else ownMember(SOURCES, field)?.(found, at, source, false);
     if (field === 'ephemeral' && index === 0 && podName !== '' && name !== '') {
       const claim = `${podName}-${name}`;
       const faults = dnsSubdomainErrors(claim).map((text) => `PVC name "${claim}": ${text}`);

@@ -2,6 +2,7 @@
  * What each kind of storage that a volume can come from must say. Pods and persistent volumes have
  * almost the same kinds; the few differences are told by `isPersistent`.
  */
+import { ownMember } from '@megaplane/base/members';
 import { invalidValue, notSupported, required } from '../fielderrors.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
@@ -41,7 +42,7 @@ function requireEach(
   names: readonly string[],
 ): void {
   for (const name of names) {
-    const value = source[name];
+    const value = ownMember(source, name);
     const isThere = Array.isArray(value)
       ? value.length > 0
       : value !== undefined && value !== null && value !== '';

@@ -1,4 +1,5 @@
 /** Warnings of kinds that have a few each. */
+import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject, JsonValue } from '../json-value.ts';
 import { parseQuantity, Quantity } from '../quantity.ts';
@@ -146,9 +147,10 @@ export function* budgetOfQuota(quota: JsonObject): Iterable<string> {
   for (const name of ['cpu', 'memory', 'storage', 'ephemeral-storage']) {
     let requests = `requests.${name}`;
     const isBare = name === 'cpu' || name === 'memory';
-    if (hard[requests] === undefined && isBare && hard[name] !== undefined) requests = name;
+    if (ownMember(hard, requests) === undefined && isBare && hard[name] !== undefined)
+      requests = name;
     const limits = `limits.${name}`;
-    const [least, most] = [amountOf(hard[requests]), amountOf(hard[limits])];
+    const [least, most] = [amountOf(ownMember(hard, requests)), amountOf(hard[limits])];
     if (least === undefined || most === undefined || least.compare(most) <= 0) continue;
     const above = `${requests} (${least.toString()})`;
     yield `ResourceQuota ${above} should be less than ${limits} (${most.toString()})`;

@@ -2,6 +2,7 @@
  * What is told to who writes an object that is let through: fields that do nothing any more, and
  * values that surprise. Upstream's texts, as `Warning` headers show them.
  */
+import { ownMember } from '@megaplane/base/members';
 import { definitionWarnings } from '../custom/definition-warnings.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import type { JsonObject } from '../json-value.ts';
@@ -248,7 +249,7 @@ function templateOf(object: JsonObject): JsonObject | undefined {
 
 /** Warnings of a new object that is valid. */
 export function createWarnings({ storage }: Resource, object: JsonObject): Iterable<string> {
-  return RULES[storage.name]?.create?.(object) ?? [];
+  return ownMember(RULES, storage.name)?.create?.(object) ?? [];
 }
 
 /** Warnings of a valid change; `subresource` is '' for the object itself. */
@@ -258,7 +259,7 @@ export function updateWarnings(
   previous: JsonObject,
   subresource: string,
 ): Iterable<string> {
-  const rule = RULES[storage.name];
+  const rule = ownMember(RULES, storage.name);
   if (subresource === '') return rule?.update?.(next, previous) ?? [];
   return subresource === 'status' ? (rule?.status?.(next) ?? []) : [];
 }

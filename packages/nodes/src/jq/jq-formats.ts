@@ -1,4 +1,5 @@
 /** How jq writes values into texts: JSON with its members in order, and the formats (`@base64`). */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
@@ -9,7 +10,9 @@ export function jsonOf(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`;
   if (!isObject(value)) return numberText(value);
   const names = Object.keys(value).toSorted();
-  const members = names.map((name) => `${JSON.stringify(name)}:${jsonOf(value[name] ?? null)}`);
+  const members = names.map(
+    (name) => `${JSON.stringify(name)}:${jsonOf(ownMember(value, name) ?? null)}`,
+  );
   return `{${members.join(',')}}`;
 }
 
@@ -91,7 +94,7 @@ const TSV: Readonly<Record<string, string>> = {
 export const JQ_FORMATS: Readonly<Record<string, (value: JsonValue) => string>> = {
   '@text': jsonText,
   '@json': jsonOf,
-  '@html': (value) => jsonText(value).replaceAll(/[<>&'"]/g, (one) => HTML[one] ?? one),
+  '@html': (value) => jsonText(value).replaceAll(/[<>&'"]/g, (one) => ownMember(HTML, one) ?? one),
   '@uri': (value) =>
     encodeURIComponent(jsonText(value)).replaceAll(
       /[!'()*]/g,
@@ -110,7 +113,7 @@ export const JQ_FORMATS: Readonly<Record<string, (value: JsonValue) => string>> 
   }),
   '@tsv': row('@tsv', '\t', (item) => {
     if (item === null) return '';
-    return jsonText(item).replaceAll(/[\t\n\r\\]/g, (one) => TSV[one] ?? one);
+    return jsonText(item).replaceAll(/[\t\n\r\\]/g, (one) => ownMember(TSV, one) ?? one);
   }),
   '@sh': (value) => (Array.isArray(value) ? value.map(shellText).join(' ') : shellText(value)),
   '@base64': (value) => Buffer.from(jsonText(value)).toString('base64'),

@@ -1,5 +1,6 @@
 /** The functions of jq that expressions of stages may call. Others are refused by name. */
 import { parseJson } from '@megaplane/machinery/json-text';
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { isNumber, isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
@@ -54,7 +55,7 @@ function isPart(whole: JsonValue, part: JsonValue): boolean {
   }
   if (isObject(whole) && isObject(part)) {
     return Object.entries(part).every(([name, value = null]) => {
-      const own = whole[name];
+      const own = ownMember(whole, name);
       return own !== undefined && jqType(own) === jqType(value) && isPart(own, value);
     });
   }

@@ -1,5 +1,6 @@
 /** Tokens of a jq expression. Source of the rules: the jq 1.7 manual, as gojq implements it. */
 
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 
 /** Why an expression cannot be read, or what goes wrong when it runs. */
@@ -116,7 +117,7 @@ function readString(
       continue;
     }
     const escape = source[at + 1] ?? '';
-    const plain = ESCAPES[escape];
+    const plain = ownMember(ESCAPES, escape);
     if (plain !== undefined) {
       text += plain;
       at += 2;

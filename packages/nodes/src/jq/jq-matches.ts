@@ -1,4 +1,5 @@
 /** Regular expressions of jq: those of RE2, as gojq has Go's. */
+import { ownMember } from '@megaplane/base/members';
 import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
@@ -22,7 +23,7 @@ function patternOf(source: JsonValue, flags: string): RE2JS {
   if (typeof source !== 'string') {
     throw new JqError(`match cannot be applied with: ${shown(source)}`);
   }
-  const kept = Array.from(flags, (flag) => FLAGS[flag]);
+  const kept = Array.from(flags, (flag) => ownMember(FLAGS, flag));
   if (kept.includes(undefined)) throw new JqError(`unsupported regular expression flag: ${flags}`);
   const marks = kept.join('');
   const key = marks === '' ? source : `(?${marks})${source}`;

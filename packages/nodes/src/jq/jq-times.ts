@@ -1,4 +1,5 @@
 /** Times of jq: seconds since 1970, and `[year, month, day, hours, …]` as C has them. */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
 import { shown } from './jq-values.ts';
@@ -59,7 +60,7 @@ export function timeText(value: JsonValue, format: JsonValue): string {
     ...{ s: String(date.getTime() / 1000), u: String(date.getUTCDay() || 7), '%': '%', n: '\n' },
     ...{ w: String(date.getUTCDay()), t: '\t' },
   };
-  return format.replaceAll(/%([a-zA-Z%])/g, (whole, one: string) => parts[one] ?? whole);
+  return format.replaceAll(/%([a-zA-Z%])/g, (whole, one: string) => ownMember(parts, one) ?? whole);
 }
 
 const TAKES: Readonly<Record<string, string>> = {
@@ -79,10 +80,10 @@ export function readTime(value: JsonValue, format: JsonValue): JsonValue[] {
   if (typeof value !== 'string' || typeof format !== 'string') {
     throw new JqError(`strptime cannot be applied to: ${shown(value)}`);
   }
-  const long = format.replaceAll(/%[TFR]/g, (one) => WHOLE[one.slice(1)] ?? one);
+  const long = format.replaceAll(/%[TFR]/g, (one) => ownMember(WHOLE, one.slice(1)) ?? one);
   const pattern = long
     .split(/(%[a-zA-Z%])/)
-    .map((part, at) => (at % 2 === 0 ? RegExp.escape(part) : TAKES[part.slice(1)]));
+    .map((part, at) => (at % 2 === 0 ? RegExp.escape(part) : ownMember(TAKES, part.slice(1))));
   if (pattern.includes(undefined)) throw new JqError(`unsupported format of time: ${format}`);
   const groups = new RegExp(`^${pattern.join('')}$`).exec(value)?.groups;
   if (groups === undefined) {

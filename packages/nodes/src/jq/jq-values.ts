@@ -1,4 +1,5 @@
 /** Values of jq: how they compare, add up and are told apart. */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isNumber, isObject } from '@megaplane/machinery/json-value';
 import { JqError } from './jq-lexer.ts';
@@ -50,8 +51,8 @@ export function compareJq(left: JsonValue, right: JsonValue): number {
     const names = compareLists(leftNames, rightNames);
     if (names !== 0) return names;
     return compareLists(
-      leftNames.map((name) => left[name] ?? null),
-      rightNames.map((name) => right[name] ?? null),
+      leftNames.map((name) => ownMember(left, name) ?? null),
+      rightNames.map((name) => ownMember(right, name) ?? null),
     );
   }
   return 0;
@@ -112,7 +113,7 @@ function calculateNumbers(op: string, left: Numeric, right: Numeric): Numeric {
   if (op === '/' || op === '%') {
     const divisor = op === '%' ? truncated(right) : right;
     if (Number(divisor) === 0) {
-      throw new JqError(`cannot ${VERBS[op]} ${shown(left)} by: ${shown(right)}`);
+      throw new JqError(`cannot ${ownMember(VERBS, op)} ${shown(left)} by: ${shown(right)}`);
     }
   }
   const isWhole = isInteger(left) && isInteger(right) && op !== '/';
@@ -155,14 +156,14 @@ function calculate(op: string, left: JsonValue, right: JsonValue): JsonValue {
     return right < 0 ? null : left.repeat(Math.max(right > 0 ? 1 : 0, Math.trunc(right)));
   }
   if (op === '*' && isObject(left) && isObject(right)) return deepMerge(left, right);
-  throw new JqError(`cannot ${VERBS[op]}: ${shown(left)} and ${shown(right)}`);
+  throw new JqError(`cannot ${ownMember(VERBS, op)}: ${shown(left)} and ${shown(right)}`);
 }
 
 function deepMerge(left: JsonObject, right: JsonObject): JsonObject {
   const merged: JsonObject = { ...left };
   for (const [name, value] of Object.entries(right)) {
-    const below = merged[name];
-    merged[name] = isObject(value) && isObject(below) ? deepMerge(below, value) : value;
+    const below = ownMember(merged, name);
+    putMember(merged, name, isObject(value) && isObject(below) ? deepMerge(below, value) : value);
   }
   return merged;
 }
@@ -192,7 +193,7 @@ export function iterated(value: JsonValue): readonly JsonValue[] {
   if (Array.isArray(value)) return value;
   if (isObject(value)) {
     const names = Object.keys(value).toSorted();
-    return names.map((name) => value[name] ?? null);
+    return names.map((name) => ownMember(value, name) ?? null);
   }
   throw new JqError(`cannot iterate over: ${shown(value)}`);
 }

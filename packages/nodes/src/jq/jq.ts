@@ -2,6 +2,7 @@
  * jq expressions as selectors and delays of stages use them: the language of gojq, but for what
  * reads files or more inputs. An expression becomes nodes (`jq-nodes.ts`) that call each other.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { JQ_FILTERS } from './jq-filters.ts';
 import { JQ_FORMATS, jsonText } from './jq-formats.ts';
@@ -359,7 +360,7 @@ class Parser {
 
   /** `@base64` of the input, or of what stands in the text behind it. */
   #format(name: string): Node {
-    const show = JQ_FORMATS[name];
+    const show = ownMember(JQ_FORMATS, name);
     if (show === undefined) throw new JqError(`format not defined: ${name}`);
     const next = this.#tokens[this.#next];
     if (next?.kind !== 'string') {

@@ -2,6 +2,7 @@
  * Requests that an API server passes on in the name of its users: believed where its certificate is
  * of the authority, and of the name, that the server publishes for this.
  */
+import { ownMember } from '@megaplane/base/members';
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { stringAt } from '@megaplane/machinery/json';
@@ -48,7 +49,7 @@ export function proxiedCaller(
   if (proxy.names.length > 0 && !proxy.names.includes(commonName)) return null;
   if (!isIssuedBy(certificate, proxy.authority)) return null;
   const values = (names: readonly string[]): readonly string[] =>
-    names.flatMap((name) => request.headersDistinct[name] ?? []);
+    names.flatMap((name) => ownMember(request.headersDistinct, name) ?? []);
   const [user] = values(proxy.userHeaders);
   if (user === undefined || user === '') return null;
   return { user, uid: '', groups: values(proxy.groupHeaders) };

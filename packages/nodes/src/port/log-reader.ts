@@ -1,5 +1,6 @@
 // shell: reads log files, and waits for what is added to them
 /** A container's log as a client reads it: from the end or all of it, and on if it is followed. */
+import { ownMember } from '@megaplane/base/members';
 import { open, realpath, stat, type FileHandle } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { homePath } from '../home-path.ts';
@@ -172,5 +173,5 @@ export function reasonOf(error: unknown): string {
     ENOTDIR: 'not a directory',
     ECONNREFUSED: 'connection refused',
   };
-  return words[code ?? ''] ?? message;
+  return ownMember(words, code ?? '') ?? message;
 }

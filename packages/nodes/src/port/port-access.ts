@@ -3,6 +3,7 @@
  * cluster's authority or a bearer token says who asks (TokenReview), and a SubjectAccessReview on
  * `nodes/<subresource>` says whether they may.
  */
+import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { bearerToken, MASTERS, Reviews, type Caller } from '@megaplane/client/reviews';
 import { metricsRequest } from './metrics-api.ts';
@@ -117,7 +118,7 @@ const SUBRESOURCES: readonly (readonly [string, readonly string[]])[] = [
 
 /** What a kubelet asks about for a request, by its method and path. */
 export function attributesOf(method: string, path: string, node: string): Attributes {
-  const verb = VERBS[method] ?? '';
+  const verb = ownMember(VERBS, method) ?? '';
   const metrics = metricsRequest(path);
   if (metrics !== null) {
     const { resource, namespace, name } = metrics;

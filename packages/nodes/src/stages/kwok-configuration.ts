@@ -2,6 +2,7 @@
  * Options of kwok in a file (`KwokConfiguration`, `config.kwok.x-k8s.io/v1alpha1`): each is the
  * default of a flag. Those that mean nothing here are named in a warning.
  */
+import { putMember } from '@megaplane/base/members';
 import type { Field } from './yaml-fields.ts';
 import { readDocuments } from './yaml-fields.ts';
 
@@ -86,7 +87,7 @@ function readOptions(
     if (field.isAbsent) continue;
     const value = field.count(0);
     if (value > max) throw field.error(`must lie between 0 and ${max}`);
-    found[name] = value;
+    putMember(found, name, value);
   }
   if (!member('manageAllNodes').isAbsent) found['manageAllNodes'] = member('manageAllNodes').flag();
   if (!member('enableCRDs').isAbsent) {

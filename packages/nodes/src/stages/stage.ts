@@ -2,6 +2,7 @@
  * One Stage of kwok (`kwok.x-k8s.io/v1alpha1`), compiled: when it plays, after what delay, with
  * which weight, and the steps that it takes. The rules are those of kwok v0.8.
  */
+import { ownMember } from '@megaplane/base/members';
 import { parseTimestamp } from '@megaplane/machinery/cel/time-library';
 import {
   CelError,
@@ -122,7 +123,7 @@ export class StageError extends Error {}
 /** Whether the stage is for the object as it is now; throws a StageError. */
 export function isCandidate(stage: Stage, subject: StageSubject): boolean {
   const hasAll = (wanted: Readonly<Record<string, string>>, held: JsonObject): boolean =>
-    Object.entries(wanted).every(([name, value]) => held[name] === value);
+    Object.entries(wanted).every(([name, value]) => ownMember(held, name) === value);
   return (
     !stage.isIdle &&
     hasAll(stage.labels, subject.labels) &&

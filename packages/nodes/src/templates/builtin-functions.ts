@@ -1,4 +1,5 @@
 /** The functions that Go's text/template has itself. */
+import { ownMember } from '@megaplane/base/members';
 import {
   formatted,
   GoFloat,
@@ -130,7 +131,8 @@ export const BUILTIN_FUNCTIONS: TemplateFunctions = {
   print: (...values) => sprint(values),
   println: (...values) => `${values.map(formatted).join(' ')}\n`,
   printf: (format, ...values) => sprintf(textOf(format), values),
-  html: (...values) => escapable(values).replaceAll(/["'&<>\0]/g, (one) => HTML[one] ?? one),
+  html: (...values) =>
+    escapable(values).replaceAll(/["'&<>\0]/g, (one) => ownMember(HTML, one) ?? one),
   eq: (first, ...others) => {
     if (others.length === 0) throw new Error('missing argument for comparison');
     return others.some((other) => isSame(first, other));

@@ -1,4 +1,5 @@
 /** `fmt.Sprintf` for the values that templates have. */
+import { ownMember } from '@megaplane/base/members';
 import { formatted, GoFloat, GoInt64, isList, isMap, typeName, type GoValue } from './go-values.ts';
 
 const VERB = /%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?(?:\[(\d+)\])?([a-zA-Z%])/g;
@@ -67,7 +68,9 @@ function shown(verb: string, spec: Spec, value: GoValue): string {
   if (isList(value)) return `[${value.map(inner).join(' ')}]`;
   if (isMap(value)) {
     const members = Object.keys(value).toSorted();
-    const each = members.map((name) => `${shown(verb, spec, name)}:${inner(value[name])}`);
+    const each = members.map(
+      (name) => `${shown(verb, spec, name)}:${inner(ownMember(value, name))}`,
+    );
     return `map[${each.join(' ')}]`;
   }
   const found = scalar(verb, spec, value);
@@ -107,10 +110,10 @@ function whole(verb: string, spec: Spec, value: bigint): string | undefined {
     const code = BigInt.asUintN(64, value).toString(16).toUpperCase();
     return padded(`U+${code.padStart(4, '0')}`, { ...spec, flags: spec.flags.replace('0', '') });
   }
-  const base = BASES[verb];
+  const base = ownMember(BASES, verb);
   if (base === undefined) return undefined;
   const digits = (value < 0n ? -value : value).toString(base).padStart(spec.precision ?? 1, '0');
-  const marked = spec.flags.includes('#') ? (PREFIXES[verb] ?? '') : '';
+  const marked = spec.flags.includes('#') ? (ownMember(PREFIXES, verb) ?? '') : '';
   const prefix = verb === 'O' ? '0o' : marked;
   const text = verb === 'X' ? digits.toUpperCase() : digits;
   const flags = spec.precision === undefined ? spec.flags : spec.flags.replace('0', '');

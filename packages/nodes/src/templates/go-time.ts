@@ -1,4 +1,5 @@
 /** Times of Go as templates format and read them: layouts are the reference time, as `15:04`. */
+import { ownMember } from '@megaplane/base/members';
 
 /** A `time.Time`. */
 export class GoTime {
@@ -113,7 +114,7 @@ function partText(part: string, time: Date, minutes: number, zoneName: string): 
     Z0700: minutes === 0 ? 'Z' : offsetText(minutes, ''),
     Z07: minutes === 0 ? 'Z' : offsetText(minutes, '').slice(0, 3),
   };
-  const found = parts[part];
+  const found = ownMember(parts, part);
   if (found !== undefined) return found;
   const digits = pad(time.getUTCMilliseconds(), 3).padEnd(part.length - 1, '0');
   const cut = digits.slice(0, part.length - 1);
@@ -144,7 +145,7 @@ export function parseTime(layout: string, text: string): number | undefined {
   for (const match of layout.matchAll(PART)) {
     const [part] = match;
     pattern += RegExp.escape(layout.slice(at, match.index));
-    pattern += `(${TAKES[part] ?? String.raw`[.,]\d+`})`;
+    pattern += `(${ownMember(TAKES, part) ?? String.raw`[.,]\d+`})`;
     names.push(part);
     at = match.index + part.length;
   }

@@ -14,6 +14,7 @@
  * | array, object | []any, map[string]any |
  */
 
+import { ownMember } from '@megaplane/base/members';
 import { GoTime } from './go-time.ts';
 import { wholeNumber } from '@megaplane/machinery/json-text';
 
@@ -94,7 +95,8 @@ export function formatted(value: GoValue): string {
   if (isList(value)) return `[${value.map(formatted).join(' ')}]`;
   if (isMap(value)) {
     const members = Object.keys(value).toSorted();
-    return `map[${members.map((name) => `${name}:${formatted(value[name])}`).join(' ')}]`;
+    const texts = members.map((name) => `${name}:${formatted(ownMember(value, name))}`);
+    return `map[${texts.join(' ')}]`;
   }
   return String(value);
 }
@@ -139,7 +141,7 @@ export function jsonOf(value: GoValue): unknown {
   if (isList(value)) return value.map(jsonOf);
   if (isMap(value)) {
     const entries = Object.keys(value).toSorted();
-    return Object.fromEntries(entries.map((name) => [name, jsonOf(value[name])]));
+    return Object.fromEntries(entries.map((name) => [name, jsonOf(ownMember(value, name))]));
   }
   return value;
 }

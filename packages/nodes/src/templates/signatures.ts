@@ -5,6 +5,7 @@
  * One letter for each argument, after `*` any number of them: `s` string, `i` int, `b` bool,
  * `m` map, `t` time, `a` anything.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { GoTime } from './go-time.ts';
 import { isMap, typeName, type GoValue } from './go-values.ts';
 import type { TemplateFunction, TemplateFunctions } from './template-run.ts';
@@ -96,8 +97,8 @@ export function withSignatures(functions: TemplateFunctions): TemplateFunctions 
   const checked: Record<string, TemplateFunction> = { ...functions };
   for (const [signature, names] of Object.entries(SIGNATURES)) {
     for (const name of names.split(' ')) {
-      const own = functions[name];
-      if (own !== undefined) checked[name] = withSignature(name, signature, own);
+      const own = ownMember(functions, name);
+      if (own !== undefined) putMember(checked, name, withSignature(name, signature, own));
     }
   }
   return checked;
@@ -115,7 +116,7 @@ function withSignature(name: string, signature: string, own: TemplateFunction): 
     for (const [at, value] of args.entries()) {
       const type = fixed[at] ?? rest ?? '';
       if (isOf(type, value)) continue;
-      const wanted = TYPES[type] ?? '';
+      const wanted = ownMember(TYPES, type) ?? '';
       const isNone = value === undefined || value === null;
       if (isNone) throw new Error(`invalid value; expected ${wanted}`);
       throw new Error(`wrong type for value; expected ${wanted}; got ${typeName(value)}`);

@@ -2,6 +2,7 @@
  * The functions of the sprig library that users' stages have been seen to use: values, lists,
  * maps and numbers. A name that is not here is refused when a template is read, never ignored.
  */
+import { ownMember } from '@megaplane/base/members';
 import { decimalFold } from './go-decimals.ts';
 import { GoTime } from './go-time.ts';
 import {
@@ -175,7 +176,7 @@ const MAP_FUNCTIONS: TemplateFunctions = {
     maps
       .map(mapOf)
       .filter((map) => Object.hasOwn(map, textOf(name)))
-      .map((map) => map[textOf(name)]),
+      .map((map) => ownMember(map, textOf(name))),
   pick: (map, ...names) => only(mapOf(map), (name) => names.includes(name)),
   omit: (map, ...names) => only(mapOf(map), (name) => !names.includes(name)),
   set: (map, name, value) => {

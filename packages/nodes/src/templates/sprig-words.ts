@@ -1,4 +1,5 @@
 /** Rarer functions of the sprig library: words, codes, chunks, and those that begin with `must`. */
+import { ownMember } from '@megaplane/base/members';
 import { decimalFold } from './go-decimals.ts';
 import { GoFloat, GoInt64, isList, isMap, typeName, type GoValue } from './go-values.ts';
 import { escapable } from './builtin-functions.ts';
@@ -70,7 +71,7 @@ const extreme =
 function must(...names: readonly string[]): TemplateFunctions {
   return Object.fromEntries(
     names.map((name) => {
-      const own = SPRIG_FUNCTIONS[name] ?? ((): GoValue => null);
+      const own = ownMember(SPRIG_FUNCTIONS, name) ?? ((): GoValue => null);
       return [`must${name.slice(0, 1).toUpperCase()}${name.slice(1)}`, own];
     }),
   );
@@ -134,5 +135,6 @@ export const SPRIG_WORDS: TemplateFunctions = {
     encodeURIComponent(escapable(values))
       .replaceAll('%20', '+')
       .replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`),
-  js: (...values) => escapable(values).replaceAll(/[\\'"<>&=]/g, (one) => JS[one] ?? one),
+  js: (...values) =>
+    escapable(values).replaceAll(/[\\'"<>&=]/g, (one) => ownMember(JS, one) ?? one),
 };

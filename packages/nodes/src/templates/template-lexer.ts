@@ -5,6 +5,7 @@
  * (trim markers need a space beside them, a comment is an action of its own, `.a.b` is one chain
  * only where no space is in between).
  */
+import { ownMember } from '@megaplane/base/members';
 
 /** What an action consists of. `at` is the offset in the template. */
 export type Token =
@@ -208,7 +209,7 @@ function unescape(text: string): string | undefined {
   const value = text.replaceAll(
     /\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3}|[^])/g,
     (_, escape: string) => {
-      const plain = ESCAPES[escape];
+      const plain = ownMember(ESCAPES, escape);
       if (plain !== undefined) return plain;
       const isHex = /^[xuU]./.test(escape);
       if (!isHex && !/^[0-7]{3}$/.test(escape)) isGood = false;

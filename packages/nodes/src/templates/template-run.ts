@@ -1,4 +1,5 @@
 /** Go's text/template, third step: a template applied to an object. */
+import { ownMember } from '@megaplane/base/members';
 import {
   GoFloat,
   GoInt64,
@@ -220,7 +221,7 @@ class Run {
     if (SHORT.has(name)) return this.#shortCut(head, rest, dot, piped);
     const args = rest.map((operand) => this.#value(operand, dot));
     try {
-      return this.#functions[name]?.(...args, ...piped);
+      return ownMember(this.#functions, name)?.(...args, ...piped);
     } catch (error) {
       if (error instanceof TemplateError) throw error;
       throw this.#error(head.at, `error calling ${name}: ${(error as Error).message}`);

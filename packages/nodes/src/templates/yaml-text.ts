@@ -1,4 +1,5 @@
 /** YAML text of plain values in block style, as sigs.k8s.io/yaml (go-yaml v2) writes it. */
+import { ownMember } from '@megaplane/base/members';
 
 /** Words that YAML 1.1 takes for something else than text. */
 const TAKEN = /^(y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan|)$/i;
@@ -30,7 +31,7 @@ function linesOf(value: unknown): readonly string[] {
   const names = Object.keys(value).toSorted();
   if (names.length === 0) return ['{}'];
   return names.flatMap((name) => {
-    const member: unknown = (value as Record<string, unknown>)[name];
+    const member: unknown = ownMember(value as Record<string, unknown>, name);
     const lines = linesOf(member);
     const isBlock = typeof member === 'object' && member !== null && Object.keys(member).length > 0;
     if (!isBlock) return [`${text(name)}: ${lines[0] ?? ''}`, ...lines.slice(1).map(deeper)];

@@ -1,4 +1,5 @@
 /** What can be wrong with the arguments of plugins, in upstream's words. */
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   fieldErrorText,
@@ -270,7 +271,7 @@ const textOf = (found: FieldError | string): string =>
 
 /** Faults of completed arguments. */
 export function argumentErrors(plugin: string, args: JsonObject, path: string): string[] {
-  return (CHECKS[plugin]?.(args, path) ?? []).map(textOf);
+  return (ownMember(CHECKS, plugin)?.(args, path) ?? []).map(textOf);
 }
 
 /** Faults of arguments that show only when a plugin is made. */

@@ -1,5 +1,6 @@
 /** What can be wrong with a completed configuration, in upstream's words and order. */
 import { parseGoDuration } from '@megaplane/machinery/times';
+import { ownMember } from '@megaplane/base/members';
 import {
   duplicate,
   fieldErrorText,
@@ -116,7 +117,7 @@ function queueSortErrors(profiles: readonly JsonObject[]): FieldError[] {
     objectAt(objectAt(profile, 'plugins'), 'queueSort');
   const shown = (set: JsonObject): string => {
     const entries = (member: string): JsonValue =>
-      set[member] === undefined
+      ownMember(set, member) === undefined
         ? null
         : objectsAt(set, member).map((one) => ({
             Name: textAt(one, 'name'),
@@ -151,7 +152,7 @@ function queueSortErrors(profiles: readonly JsonObject[]): FieldError[] {
 
 /** Arguments given to a plugin as upstream shows those of its own type: with capital letters. */
 function argumentsOf(profile: JsonObject | undefined, plugin: string): string[] {
-  const own = Object.keys(ARGUMENTS[plugin]?.members ?? {});
+  const own = Object.keys(ownMember(ARGUMENTS, plugin)?.members ?? {});
   const types = new Set(['apiVersion', 'kind']);
   return objectsAt(profile, 'pluginConfig')
     .filter((entry) => textAt(entry, 'name') === plugin && entry['args'] !== undefined)
@@ -160,7 +161,7 @@ function argumentsOf(profile: JsonObject | undefined, plugin: string): string[] 
       if (own.length === 0) return JSON.stringify(args);
       const members = own.filter((name) => !types.has(name));
       return JSON.stringify(
-        Object.fromEntries(members.map((name) => [capital(name), args[name] ?? null])),
+        Object.fromEntries(members.map((name) => [capital(name), ownMember(args, name) ?? null])),
       );
     });
 }

@@ -1,4 +1,5 @@
 /** What upstream fills in where a configuration says nothing. */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { DEFAULT_WEIGHTS } from '../registry.ts';
 import { multiPointEntries, type PluginSet } from '../profile.ts';
@@ -55,7 +56,10 @@ export function defaultedArguments(plugin: string, args: JsonObject): JsonObject
 /** The multiPoint set with the default plugins in it. */
 function withDefaultPlugins(set: JsonObject): JsonObject {
   const enabled = multiPointEntries(set);
-  const complete = enabled.map((entry) => ({ weight: SCORE_WEIGHTS[entry.name] ?? 0, ...entry }));
+  const complete = enabled.map((entry) => ({
+    weight: ownMember(SCORE_WEIGHTS, entry.name) ?? 0,
+    ...entry,
+  }));
   return { ...set, enabled: complete };
 }
 

@@ -1,5 +1,6 @@
 /** KubeSchedulerConfiguration v1: read, completed and checked as upstream does, with its words. */
 import { parseGoDuration } from '@megaplane/machinery/times';
+import { ownMember } from '@megaplane/base/members';
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { pointsOfPlugins, type ProfileConfiguration } from '../profile.ts';
@@ -110,7 +111,7 @@ function typeError(value: JsonValue, source: string | undefined): string {
 
 /** What is wrong with arguments that stand where the configuration should. */
 function otherKindError(value: JsonObject, kind: string): string {
-  const schema = ARGUMENTS[kind.slice(0, -'Args'.length)];
+  const schema = ownMember(ARGUMENTS, kind.slice(0, -'Args'.length));
   const { error, unknown } = schema === undefined ? NOTHING : strictDecode(value, schema);
   if (error !== '') return error;
   if (unknown.length === 0) return `couldn't decode as ${KIND}, got ${API_VERSION}, Kind=${kind}: `;
@@ -178,7 +179,7 @@ function decodeArguments(configuration: JsonObject): { error: string; unknown: s
     for (const [j, entry] of listAt(profile, 'pluginConfig').entries()) {
       if (!isObject(entry)) continue;
       const plugin = typeof entry['name'] === 'string' ? entry['name'] : '';
-      const schema = ARGUMENTS[plugin];
+      const schema = ownMember(ARGUMENTS, plugin);
       if (schema === undefined) continue;
       const where = `decoding .profiles[${i}].pluginConfig[${j}]`;
       const args = entry['args'] ?? {};
@@ -256,7 +257,7 @@ function withArguments(complete: JsonObject): JsonObject {
     const given = listAt(profile, 'pluginConfig').filter(isObject);
     const completed = given.map((entry): JsonObject => {
       const { name, args } = entry;
-      if (typeof name !== 'string' || ARGUMENTS[name] === undefined) return entry;
+      if (typeof name !== 'string' || ownMember(ARGUMENTS, name) === undefined) return entry;
       return { name, args: completeArguments(name, isObject(args) ? args : {}) };
     });
     const sets = Object.values(isObject(profile['plugins']) ? profile['plugins'] : {});
@@ -285,7 +286,7 @@ function ownArguments(profile: JsonObject): NonNullable<ProfileConfiguration['pl
     const { name, args = {} } = entry as { name: string; args?: JsonObject };
     const { apiVersion: _, kind: __, ...rest } = args;
     const isDefault =
-      ARGUMENTS[name] !== undefined &&
+      ownMember(ARGUMENTS, name) !== undefined &&
       JSON.stringify(completeArguments(name, rest)) === JSON.stringify(completeArguments(name, {}));
     return isDefault ? [] : [{ name, args: defaultedArguments(name, rest) }];
   });
@@ -378,7 +379,7 @@ function asShown(complete: JsonObject): JsonObject {
 
 /** Without lists that are empty, but for terms, of which none is not the same as nothing said. */
 function shownArguments({ name, args }: JsonObject): JsonObject {
-  if (typeof name !== 'string' || ARGUMENTS[name] === undefined) return {};
+  if (typeof name !== 'string' || ownMember(ARGUMENTS, name) === undefined) return {};
   const shown = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(shown);
     if (!isObject(value)) return value;
@@ -399,7 +400,7 @@ function isNothing(value: JsonValue | undefined): boolean {
 /** Arguments of a known type, and whatever others that are on were given. */
 function isShown(entry: JsonObject, plugins: JsonObject): boolean {
   const name = textAt(entry, 'name');
-  if (ARGUMENTS[name] !== undefined) return true;
+  if (ownMember(ARGUMENTS, name) !== undefined) return true;
   if ((entry['args'] ?? null) === null) return false;
   return Object.values(plugins).some((set = null) =>
     listAt(set, 'enabled').some((one) => textAt(one, 'name') === name),

@@ -1,8 +1,9 @@
 /** Members of JSON values, each of the type that is wanted or empty. */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 
 export function memberAt(parent: JsonValue | undefined, member: string): JsonValue | undefined {
-  return isObject(parent) ? parent[member] : undefined;
+  return isObject(parent) ? ownMember(parent, member) : undefined;
 }
 
 export function objectAt(parent: JsonValue | undefined, member: string): JsonObject {

@@ -2,6 +2,7 @@
  * Reads a configuration by the Go types that upstream reads it with: the same members, the same
  * types, and the same complaints, which operators search the web for.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import { base64Fault } from '@megaplane/machinery/base64';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { durationFault, formatDuration, parseGoDuration } from '@megaplane/machinery/times';
@@ -143,11 +144,11 @@ class Decoder {
         this.unknown.push(path);
         continue;
       }
-      const within = schema.embedded?.[name];
+      const within = ownMember(schema.embedded, name);
       const down = within === undefined ? [name] : [within, name];
       const inner = { struct, members: [...place.members, ...down], path };
       const read = this.read(given, member, inner);
-      if (read !== null) result[name] = read;
+      if (read !== null) putMember(result, name, read);
     }
     return result;
   }

@@ -4,7 +4,7 @@
  */
 import { Uint32Column } from '@megaplane/base/column';
 import type { Identities } from '../identities.ts';
-import type { Labels } from '../objects.ts';
+import type { BareLabels } from '../objects.ts';
 import type { NodeTable } from '../node-table.ts';
 import type { HostPort } from '../pod-info.ts';
 import type { PodTable } from '../pod-table.ts';
@@ -14,7 +14,7 @@ import { NodeCounts } from './node-counts.ts';
 /** What of a pod a counter may look at. */
 export interface CountedPod {
   readonly namespace: string;
-  readonly labels: Labels;
+  readonly labels: BareLabels;
   readonly ports: readonly HostPort[];
 }
 
@@ -26,7 +26,7 @@ export interface CounterRule {
   readonly isWithoutLeaving: boolean;
   matches(pod: CountedPod): boolean;
   /** Whether pods with these labels match, in any namespace and with any ports. */
-  mayMatch(labels: Labels): boolean;
+  mayMatch(labels: BareLabels): boolean;
 }
 
 export class PodCounter {

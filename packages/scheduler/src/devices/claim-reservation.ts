@@ -1,4 +1,5 @@
 /** Writes that give claims to a pod, and take them away again. */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { PodInfo } from '../pod-info.ts';
 import { namedMappings, type ExtendedClaim } from './extended-resources.ts';
@@ -58,12 +59,12 @@ function pathOf({ metadata }: ResourceClaimObject): string {
 }
 
 function objectAt(parent: JsonObject, member: string): JsonObject {
-  const value = parent[member];
+  const value = ownMember(parent, member);
   return isObject(value) ? value : {};
 }
 
 function listAt(parent: JsonObject, member: string): JsonValue[] {
-  const value = parent[member];
+  const value = ownMember(parent, member);
   return Array.isArray(value) ? value : [];
 }
 

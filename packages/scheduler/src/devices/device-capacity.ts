@@ -1,4 +1,5 @@
 /** Capacity that several claims share, and what of it a request takes (KEP-5075). */
+import { ownMember } from '@megaplane/base/members';
 import { parseQuantity, Quantity } from '@megaplane/machinery/quantity';
 import type { CapacityPolicy, CapacityRequirements, DeviceCapacity } from './device-objects.ts';
 
@@ -62,7 +63,7 @@ export function takenCapacity(
   if (Object.keys(wanted).some((name) => !Object.hasOwn(offered, name))) return null;
   const result = new Map<string, Quantity>();
   for (const [name, one] of Object.entries(offered)) {
-    const amount = consumedOf(wanted[name], one);
+    const amount = consumedOf(ownMember(wanted, name), one);
     if (breaksPolicy(amount, one.requestPolicy)) return null;
     const sum = amount.add(taken.get(name) ?? ZERO);
     if (sum.compare(quantityOf(one.value)) > 0) return null;

@@ -1,4 +1,5 @@
 /** What devices of one claim must have in common, or must not. */
+import { ownMember } from '@megaplane/base/members';
 import type { Device, DeviceAttribute, DeviceConstraint } from './device-objects.ts';
 
 /** Devices that were picked so far for the requests of one constraint. */
@@ -22,7 +23,9 @@ function attributeOf(
   const { attributes = {} } = device;
   const slash = name.indexOf('/');
   const isOwn = slash >= 0 && name.slice(0, slash) === driver;
-  const found = attributes[name] ?? (isOwn ? attributes[name.slice(slash + 1)] : undefined);
+  const found =
+    ownMember(attributes, name) ??
+    (isOwn ? ownMember(attributes, name.slice(slash + 1)) : undefined);
   return found === undefined ? null : valueOf(found);
 }
 

@@ -3,6 +3,7 @@
  * by a class of devices, where the node has no such resource of its own. The claim for it is the
  * scheduler's: it exists from the choice of a node on.
  */
+import { ownMember } from '@megaplane/base/members';
 import { createHash } from 'node:crypto';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parseQuantity } from '@megaplane/machinery/quantity';
@@ -155,7 +156,7 @@ export function unmade({ claim }: ExtendedClaim): ResourceClaimObject {
 }
 
 function countOf({ resources }: Container, resource: string): number {
-  const parsed = parseQuantity(String(resources?.requests?.[resource] ?? '0'));
+  const parsed = parseQuantity(String(ownMember(resources?.requests, resource) ?? '0'));
   return typeof parsed === 'string' ? 0 : Number(parsed.scaled(0));
 }
 

@@ -1,4 +1,5 @@
 /** What would have to change for a node to take a pod: a line for each thing in the way. */
+import { ownMember } from '@megaplane/base/members';
 import { RequiredNodes, matchesTerm, parseTerm } from '../node-selector.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { SpreadConstraint, Taint, Toleration } from '../objects.ts';
@@ -209,5 +210,5 @@ export function remediesOf(
   node: NodeInfo,
   snapshot: Snapshot,
 ): readonly string[] {
-  return REMEDIES[plugin]?.(pod, node, snapshot) ?? [];
+  return ownMember(REMEDIES, plugin)?.(pod, node, snapshot) ?? [];
 }

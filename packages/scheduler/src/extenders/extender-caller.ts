@@ -1,5 +1,6 @@
 // shell: HTTP to extenders
 /** Calls extenders over HTTP, and tells what went wrong in the words of Go's client. */
+import { ownMember } from '@megaplane/base/members';
 import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -34,7 +35,7 @@ function goFileText(file: string, { code, message }: NodeJS.ErrnoException): str
     EACCES: `open ${file}: permission denied`,
     EISDIR: `read ${file}: is a directory`,
   };
-  return texts[code ?? ''] ?? message;
+  return ownMember(texts, code ?? '') ?? message;
 }
 
 const PEM = '-----BEGIN';

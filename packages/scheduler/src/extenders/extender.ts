@@ -3,6 +3,7 @@
  * No call is made here: decisions say what they want to know (`Question`) and go on with the
  * answer, so that they stay functions of what they were told.
  */
+import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { ExtenderConfiguration } from '../configuration/configuration.ts';
 import type { NodeInfo } from '../node-info.ts';
@@ -44,10 +45,10 @@ export interface Filtered {
 /** A member by its name in any case, as Go reads it. */
 function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
   if (!isObject(value)) return undefined;
-  if (value[name] !== undefined) return value[name];
+  if (ownMember(value, name) !== undefined) return ownMember(value, name);
   const wanted = name.toLowerCase();
   const found = Object.keys(value).find((key) => key.toLowerCase() === wanted);
-  return found === undefined ? undefined : value[found];
+  return found === undefined ? undefined : ownMember(value, found);
 }
 
 function textMap(value: JsonValue | undefined): Map<string, string> {

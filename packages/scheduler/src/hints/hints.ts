@@ -3,6 +3,7 @@
  * hints. What a plugin does not mention does not help; where upstream's hint would leave a pod
  * waiting that fits now, the pod is tried.
  */
+import { ownMember, putMember } from '@megaplane/base/members';
 import type { NodeInfo } from '../node-info.ts';
 import type { KubeObject } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
@@ -54,14 +55,15 @@ const HINTS: Readonly<Record<string, Hints>> = merged([
 function merged(tables: readonly Readonly<Record<string, Hints>>[]): Record<string, Hints> {
   const all: Record<string, Hints> = {};
   for (const table of tables) {
-    for (const [plugin, hints] of Object.entries(table)) all[plugin] = { ...all[plugin], ...hints };
+    for (const [plugin, hints] of Object.entries(table))
+      putMember(all, plugin, { ...ownMember(all, plugin), ...hints });
   }
   return all;
 }
 
 /** Whether an event of that sort can matter to a plugin at all; of others' nothing is known. */
 export function hopesFor(event: ClusterEvent, plugin: string): boolean {
-  const hints = HINTS[plugin];
+  const hints = ownMember(HINTS, plugin);
   return hints === undefined || hints[event] !== undefined;
 }
 
@@ -72,7 +74,7 @@ export function mayHelp(
   pod: PodInfo,
   context: HintContext,
 ): boolean {
-  const hints = HINTS[plugin];
+  const hints = ownMember(HINTS, plugin);
   if (hints === undefined) return true;
   switch (change.event) {
     case 'nodeAdded':

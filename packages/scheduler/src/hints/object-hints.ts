@@ -1,4 +1,5 @@
 /** Volumes, devices and what describes them, by the plugin that rejected a pod. */
+import { ownMember } from '@megaplane/base/members';
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceClassObject, ResourceClaimObject } from '../devices/device-objects.ts';
 import { MADE_CLAIM_ANNOTATION, resourcesBehind } from '../devices/extended-resources.ts';
@@ -92,7 +93,7 @@ function byKind(kinds: Readonly<Record<string, KindHint>>): NonNullable<Hints['o
   return (pod, change) => {
     // That an object is gone helps only where it is said.
     const isGone = change.after === undefined && !FREED.has(change.kind);
-    return !isGone && (kinds[change.kind]?.(pod, change) ?? false);
+    return !isGone && (ownMember(kinds, change.kind)?.(pod, change) ?? false);
   };
 }
 

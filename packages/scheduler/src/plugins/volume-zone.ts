@@ -1,3 +1,4 @@
+import { ownMember } from '@megaplane/base/members';
 import type { Labels } from '../objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { filterEach, SKIP, unresolvable, type Plugin, type PreFilterOutcome } from '../plugin.ts';
@@ -32,7 +33,7 @@ export function isWithin(topologies: readonly Topology[], labels: Labels): boole
   // A node that says nothing about zones is in a cluster without any.
   if (!hasLabel(labels, KEYS)) return true;
   return topologies.every(({ key, values }) => {
-    const value = labels[key] ?? labels[SUCCESSOR[key] ?? key];
+    const value = ownMember(labels, key) ?? ownMember(labels, ownMember(SUCCESSOR, key) ?? key);
     return value !== undefined && values.has(value);
   });
 }
