@@ -66,14 +66,6 @@ declare const bare: Readonly<Record<string, string>> & Bare;
 export const used = [bareOf, ownMember];
 `;
 
-test('no plain object is indexed by a text of unknown origin', () => {
-  const places = findKeys(join(import.meta.dirname, '..'));
-  assert.deepEqual(
-    places.map(({ path, line, text }) => `${path}:${line}: ${text}`),
-    [],
-  );
-});
-
 test('the law of keys bites: each way to index a plain object by a text of unknown origin', () => {
   const ways = [
     'export const a = TABLE[name];',

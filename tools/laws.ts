@@ -231,6 +231,77 @@ export function digitsLaw(file: Parsed): string[] {
   return found;
 }
 
+/** Ways to put work off to a later turn, and the functions of `deferred.ts` that stand for them. */
+const DEFERRALS: Readonly<Record<string, string>> = {
+  setTimeout: 'afterMs',
+  setInterval: 'everyMs',
+  setImmediate: 'nextTurn',
+  queueMicrotask: 'endOfTurn',
+  nextTick: 'endOfTurn',
+};
+const REGISTRATIONS: ReadonlySet<string> = new Set(
+  (
+    'on once addListener prependListener prependOnceListener addEventListener ' +
+    'off removeListener removeEventListener'
+  ).split(' '),
+);
+const DEFERRED_FILE = 'packages/base/src/deferred.ts';
+
+/**
+ * What throws in a later turn ends the process unless `deferred.ts` calls it: so it calls whatever
+ * is put off, and every listener. The store alone puts off by itself: an error there is a reason to
+ * end. Listeners that are named are functions of the file that catch by themselves.
+ */
+export function deferralLaw(file: Parsed): string[] {
+  const isExempt = file.path.startsWith('packages/store/') || file.path === DEFERRED_FILE;
+  if (isTest(file.path) || isExempt) return [];
+  const found: string[] = [];
+  const named = guardedNames(file.program);
+  walk(file.program, (node) => {
+    if (node.type !== 'CallExpression') return;
+    const callee = node['callee'] as SyntaxNode;
+    const member = callee.type === 'MemberExpression' ? (callee['property'] as SyntaxNode) : callee;
+    const name = member['name'];
+    if (typeof name !== 'string') return;
+    const place = `${file.path}:${lineOf(file.text, node.start)}`;
+    const owner = callee.type === 'MemberExpression' ? (callee['object'] as SyntaxNode) : null;
+    const isGlobal = owner === null || /^(process|globalThis)$/.test(String(owner['name']));
+    const instead = Object.hasOwn(DEFERRALS, name) ? DEFERRALS[name] : undefined;
+    if (instead !== undefined && isGlobal) found.push(`${place}: ${name} is ${instead} here`);
+    const [event, listener] = node['arguments'] as (SyntaxNode | undefined)[];
+    const isListened = owner !== null && REGISTRATIONS.has(name) && event?.type === 'Literal';
+    if (!isListened || listener === undefined || typeof event['value'] !== 'string') return;
+    const isTaken = /^(off|remove)/.test(name);
+    const isBare = isTaken && listener.type === 'CallExpression';
+    if (isBare || !isGuarded(listener, named))
+      found.push(`${place}: a listener that is not guarded`);
+  });
+  return found;
+}
+
+/** What is taken away again must be what was registered: `guarded` makes a new one each time. */
+function isGuarded(listener: SyntaxNode, named: ReadonlySet<string>): boolean {
+  if (listener.type === 'Identifier') return named.has(String(listener['name']));
+  if (listener.type !== 'CallExpression') return false;
+  return (listener['callee'] as SyntaxNode)['name'] === 'guarded';
+}
+
+/** Constants that `guarded` made, and functions whose whole body is one `try`. */
+function guardedNames(program: SyntaxNode): ReadonlySet<string> {
+  const names = new Set<string>();
+  walk(program, (node) => {
+    const id = node['id'] as SyntaxNode | undefined;
+    const init = node['init'] as SyntaxNode | undefined;
+    if (node.type === 'VariableDeclarator' && init?.type === 'CallExpression') {
+      if (isGuarded(init, names)) names.add(String(id?.['name']));
+    }
+    if (node.type !== 'FunctionDeclaration') return;
+    const { body } = node['body'] as unknown as { readonly body: readonly SyntaxNode[] };
+    if (body.length === 1 && body[0]?.type === 'TryStatement') names.add(String(id?.['name']));
+  });
+  return names;
+}
+
 /** `!` belongs to the data plane, where an index is in range by construction. */
 export function assertionLaw(file: Parsed): string[] {
   if (isTest(file.path) || firstLine(file.text).startsWith('// data plane')) return [];

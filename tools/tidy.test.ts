@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { findKeys } from './keys.ts';
 import * as laws from './laws.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -84,6 +85,36 @@ test('the world law bites: each way to read a clock or draw a number', () => {
   assert.deepEqual(laws.worldLaw(planted('packages/base/src/a.ts', 'new Date(5);')), []);
 });
 
+test('whatever runs in a later turn goes through one place', () => {
+  assert.deepEqual(all(laws.deferralLaw), []);
+});
+
+test('the deferral law bites: each way to run in a later turn', () => {
+  const ways = [
+    ...['setTimeout(f, 1)', 'setInterval(f, 1)', 'setImmediate(f)', 'queueMicrotask(f)'],
+    ...['process.nextTick(f)', 'globalThis.setTimeout(f, 1)', "socket.on('data', () => g())"],
+    ...[
+      "socket.once('end', f)",
+      "socket.off('end', guarded(f))",
+      "worker.addEventListener('message', f)",
+    ],
+  ];
+  for (const way of ways) {
+    const found = laws.deferralLaw(planted('packages/wire/src/a.ts', `// shell\n${way};\n`));
+    assert.equal(found.length, 1, way);
+    const store = planted('packages/store/src/a.ts', `// shell\n${way};\n`);
+    assert.deepEqual(laws.deferralLaw(store), [], way);
+  }
+  const good = [
+    ...["socket.on('data', guarded(() => g()));", 'socket.setTimeout(5);', 'afterMs(1, f);'],
+    ...["const f = guarded(g); socket.on('data', f);"],
+    "function f() { try { g(); } catch (error) { blame(error); } } socket.on('end', f);",
+  ];
+  for (const one of good) {
+    assert.deepEqual(laws.deferralLaw(planted('packages/wire/src/a.ts', one)), [], one);
+  }
+});
+
 test('the non-null assertion stays in the data plane', () => {
   assert.deepEqual(all(laws.assertionLaw), []);
 });
@@ -103,6 +134,14 @@ test('the digits law bites where objects are handled, and nowhere else', () => {
   assert.equal(laws.digitsLaw(planted('packages/client/src/a.ts', text)).length, 1);
   assert.deepEqual(laws.digitsLaw(planted('packages/client/src/a.test.ts', text)), []);
   assert.deepEqual(laws.digitsLaw(planted('packages/store/src/a.ts', text)), []);
+});
+
+test('no plain object is indexed by a text of unknown origin', () => {
+  const places = findKeys(ROOT);
+  assert.deepEqual(
+    places.map(({ path, line, text }) => `${path}:${line}: ${text}`),
+    [],
+  );
 });
 
 test('no file is dead', () => {

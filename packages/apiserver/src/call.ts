@@ -1,4 +1,5 @@
 /** One request on its way through the server: what it asks, who asks, and how it is answered. */
+import type { Owner } from '@megaplane/base/deferred';
 import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
@@ -67,7 +68,9 @@ interface EncodedStatus {
   readonly isNegotiated: boolean;
 }
 
-export class Call {
+const BROKE = 'This request caused apiserver to panic. Look in the logs for details.\n';
+
+export class Call implements Owner {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
   readonly query: Query;
@@ -158,6 +161,22 @@ export class Call {
     this.onDone = null;
     onDone?.();
     if (this.record !== null) this.watcher?.ended(this);
+  }
+
+  /**
+   * The server broke on it: 500 in the words of upstream, or an end where the answer has begun. All
+   * that it held is given back, by what is told of its code and of its end.
+   */
+  broke(): void {
+    const { exchange } = this;
+    this.retry = null;
+    try {
+      if (this.#code === 0 && !exchange.closed) this.sendText(500, BROKE);
+      else if (!exchange.closed) exchange.reset();
+    } finally {
+      if (this.#code === 0) this.code = exchange.closed ? 499 : 500;
+      this.done();
+    }
   }
 
   /** JSON is asked for indented: by the query, or by a program that people look at. */

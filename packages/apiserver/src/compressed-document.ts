@@ -1,4 +1,5 @@
 /** Large documents that are asked for again and again, compressed once and off the event loop. */
+import { guarded } from '@megaplane/base/deferred';
 import { constants, createGzip } from 'node:zlib';
 import { PLAIN_BYTES_MAX } from './gzip-member.ts';
 
@@ -40,9 +41,18 @@ export function whenCompressed(document: object, chunks: readonly Buffer[], done
     if (packed === null) known.delete(document);
     for (const one of compressed.waiting.splice(0)) one(packed);
   };
-  packer.on('data', (piece: Buffer) => pieces.push(piece));
-  packer.on('end', () => finish(Buffer.concat(pieces)));
-  packer.on('error', () => finish(null));
+  packer.on(
+    'data',
+    guarded((piece: Buffer) => pieces.push(piece)),
+  );
+  packer.on(
+    'end',
+    guarded(() => finish(Buffer.concat(pieces))),
+  );
+  packer.on(
+    'error',
+    guarded(() => finish(null)),
+  );
   for (const chunk of chunks) packer.write(chunk);
   packer.end();
 }

@@ -1,5 +1,6 @@
 // data plane
 /** The store of this process as the server's storage: every call goes straight into it. */
+import { unowned } from '@megaplane/base/deferred';
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
 import { isOtherForm, packedDefinition, RecentDefinitions } from './custom/packed-definitions.ts';
 import { isEventKey, type EventLeases } from './event-leases.ts';
@@ -182,12 +183,12 @@ export class EmbeddedStorage implements Storage {
       start.length,
       end.length,
       revision,
-      wake,
+      unowned(wake),
     );
   }
 
   onPublish(listener: () => void): void {
-    this.#store.onPublish(() => listener());
+    this.#store.onPublish(unowned(listener));
   }
 
   print(lines: string[]): void {

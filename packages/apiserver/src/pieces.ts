@@ -3,6 +3,7 @@
  * of them there are, together they take a bounded part of each turn of the event loop; who comes
  * later has a later turn, first come, first served. Requests that are short never wait for them.
  */
+import { guarded } from '@megaplane/base/deferred';
 
 /** What the pieces of one turn may take; the last one may end later. */
 const TURN_MS = 4;
@@ -66,9 +67,10 @@ export class Pieces {
     waits();
     const rest = (): void => {
       if (this.#advance(steps)) done();
-      else this.add(rest);
+      else this.add(next);
     };
-    this.add(rest);
+    const next = guarded(rest);
+    this.add(next);
   }
 
   /** Whether there are no more steps. */

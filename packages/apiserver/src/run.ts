@@ -1,5 +1,6 @@
 // shell: sockets, files, clocks and the process around an API server
 /** `megaplane apiserver`: store and API server in one process, over TLS and a Unix socket. */
+import { afterMs, everyMs, guarded, nextTurn, pauseMs, tellErrors } from '@megaplane/base/deferred';
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -206,7 +207,7 @@ function delayOf({ shutdownDelayDuration }: LimitFlags): number {
 }
 
 function pause(ms: number): Promise<void> {
-  return ms === 0 ? Promise.resolve() : new Promise((done) => void setTimeout(done, ms));
+  return ms === 0 ? Promise.resolve() : pauseMs(ms);
 }
 
 /** Read at the start, and again whenever a file has changed. */
@@ -270,7 +271,7 @@ async function makeServer(
     caller: webhooks,
     nowMs: () => Date.now(),
     log: (message: string) => options.log('warn', message),
-    later: (ms: number, work: () => void) => void setTimeout(work, ms),
+    later: (ms: number, work: () => void) => void afterMs(ms, work),
   };
   const authorizers = openAuthorizers(options, edge);
   const authentication = openAuthentication(
@@ -279,6 +280,7 @@ async function makeServer(
     userAuthorities(options, pki),
     signer.audiences,
   );
+  tellErrors((error) => options.log('error', errorText(error)));
   const server = createApiServer({
     storage,
     authorizers: authorizers.links,
@@ -314,21 +316,26 @@ async function makeServer(
   return { server, audit, webhooks: pool, stopFollowing };
 }
 
+/** With the place where it was thrown: all that is left of it. */
+function errorText(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 /** Time, chance and turns of the event loop. */
 function serverEdge(yaml: YamlThread): ServerOptions['edge'] {
   const pieces = new Pieces(
-    (work) => setImmediate(work),
+    (work) => nextTurn(work),
     () => performance.now(),
   );
   return {
     nowMs: () => Date.now(),
     below: (n) => randomInt(n),
     uuid: () => randomUUID(),
-    defer: (work) => setImmediate(work),
-    deferPiece: (work) => pieces.add(work),
-    runPiece: (work, waits) => pieces.run(work, waits),
+    defer: (work) => nextTurn(guarded(work)),
+    deferPiece: (work) => pieces.add(guarded(work)),
+    runPiece: (work, waits) => pieces.run(guarded(work), waits),
     walk: (steps, waits, done) => pieces.walk(steps, waits, done),
-    readYaml: (body, done) => yaml.read(body, done),
+    readYaml: (body, done) => yaml.read(body, guarded(done)),
   };
 }
 
@@ -351,7 +358,7 @@ async function openListeners(
   const { handle: handler, ownerOfBody: bodyOwner } = server;
   const limits = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
   const onError = (error: unknown): void => {
-    options.log('error', error instanceof Error ? (error.stack ?? error.message) : String(error));
+    options.log('error', errorText(error));
   };
   const secure = await listen({
     host: options.bindAddress,
@@ -444,14 +451,14 @@ function startTimers(
     void leases?.look();
   };
   upkeepSelf(server.parts.world, facts, identity);
-  const self = setInterval(keepUp, UPKEEP_MS);
-  const tick = setInterval(() => server.tick(Date.now()), TICK_MS);
+  const self = everyMs(UPKEEP_MS, keepUp);
+  const tick = everyMs(TICK_MS, () => server.tick(Date.now()));
   upkeepFlows(server.parts.world);
-  const upkeep = setInterval(() => upkeepFlows(server.parts.world), FLOWS_MS);
-  const compact = setInterval(() => {
+  const upkeep = everyMs(FLOWS_MS, () => upkeepFlows(server.parts.world));
+  const compact = everyMs(COMPACT_MS, () => {
     if (compactTo > 0) storage.compact(compactTo);
     compactTo = storage.publishedRevision;
-  }, COMPACT_MS);
+  });
   return {
     stop: () => {
       clearInterval(tick);

@@ -1,4 +1,5 @@
 /** The API server: from a request on the wire to the part that answers it. */
+import { actFor, guarded } from '@megaplane/base/deferred';
 import { badRequest, generic, unauthorized, type Status } from '@megaplane/machinery/status';
 import { durationFault } from '@megaplane/machinery/times';
 import type { BodyOwner, Exchange } from '@megaplane/wire/exchange';
@@ -50,6 +51,10 @@ import { WaitingRenewal } from './waiting-renewal.ts';
 import type { World } from './world.ts';
 
 const DEFINITION = 'CustomResourceDefinition';
+/** What HTTP knows (RFC 9110 9, RFC 5789): nothing else is looked at. */
+const METHODS: ReadonlySet<string> = new Set(
+  'GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT'.split(' '),
+);
 /** Parts of one by which chances are drawn. */
 const CHANCES = 1_000_000;
 /** Ids of the audit log that clients give themselves are no longer; longer ones are not taken. */
@@ -109,6 +114,10 @@ export class ApiServer {
 
   /** Answers one request; the handler of the listener. */
   readonly handle = (exchange: Exchange): void => {
+    if (!METHODS.has(exchange.method)) {
+      exchange.respond(501, 'text/plain; charset=utf-8', '501 Not Implemented', []);
+      return;
+    }
     this.#sendAway(exchange);
     this.#identify(exchange, ATTEMPTS_MAX, 0, this.#clockMs());
   };
@@ -144,7 +153,9 @@ export class ApiServer {
       const { edge } = this.parts.world;
       const sinceMs = askedMs === 0 ? edge.nowMs() : askedMs;
       found.pending(() => {
-        if (!exchange.closed) this.#identify(exchange, attempts - 1, sinceMs, cameMs);
+        if (exchange.closed) return;
+        const broke = (): void => exchange.reset();
+        actFor({ broke }, () => this.#identify(exchange, attempts - 1, sinceMs, cameMs));
       });
       return;
     }
@@ -220,6 +231,11 @@ export class ApiServer {
       exchange.respond(400, 'text/plain; charset=utf-8', '400 Bad Request', []);
       return;
     }
+    actFor(call, () => this.#admit(call, info, identity, arrival));
+  }
+
+  #admit(call: Call, info: RequestInfo, identity: Identity | null, arrival: Arrival): void {
+    const { exchange } = call;
     if (info.isBroken === true) {
       const { path } = exchange;
       const fault = `unable to determine kind and namespace from url, ${path}`;
@@ -313,12 +329,13 @@ export class ApiServer {
     call.keepBody();
     const { edge } = this.parts.world;
     const sinceMs = edge.nowMs();
-    whenDecided(authorize, call.identity, attributes, (late) => {
+    const go = guarded((late: Decision) => {
       if (call.exchange.closed || call.code !== 0) return;
       this.late(call.exchange);
       noted();
       this.#decided(call, attributes, served, late, edge.nowMs() - sinceMs);
     });
+    whenDecided(authorize, call.identity, attributes, go);
   }
 
   #decided(

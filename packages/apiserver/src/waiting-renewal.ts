@@ -54,6 +54,12 @@ export class WaitingRenewal implements Waiter {
     this.exchange.keepBody();
   }
 
+  broke(): void {
+    const call = this.#callOf();
+    call.broke();
+    this.answered(call.code);
+  }
+
   sendText(code: number, text: string, fields: readonly string[] = []): void {
     this.#callOf().sendText(code, text, fields);
     this.answered(code);

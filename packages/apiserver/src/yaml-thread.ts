@@ -4,6 +4,7 @@
  * It is started for the first one, reads them in the order that they come in, and ends when it has
  * been idle for a while.
  */
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { Worker } from 'node:worker_threads';
 import type { YamlReading } from './yaml-body.ts';
 
@@ -45,10 +46,10 @@ export class YamlThread {
     clearTimeout(this.#timer);
     this.#current = this.#waiting.shift() ?? null;
     if (this.#current === null) {
-      this.#timer = setTimeout(() => this.#end(), IDLE_MS).unref();
+      this.#timer = afterMs(IDLE_MS, () => this.#end()).unref();
       return;
     }
-    this.#timer = setTimeout(() => this.#giveUp(), this.#readingMsMax);
+    this.#timer = afterMs(this.#readingMsMax, () => this.#giveUp());
     this.#worker ??= this.#start();
     this.#worker.postMessage(this.#current.body);
   }
@@ -56,11 +57,17 @@ export class YamlThread {
   #start(): Worker {
     const worker = new Worker(new URL('./yaml-worker.ts', import.meta.url));
     worker.unref();
-    worker.on('message', (reading: YamlReading) => this.#conclude(worker, reading));
+    worker.on(
+      'message',
+      guarded((reading: YamlReading) => this.#conclude(worker, reading)),
+    );
     // out of memory, for one: the next document gets another thread
-    worker.on('error', () => {
-      if (worker === this.#worker) this.#giveUp();
-    });
+    worker.on(
+      'error',
+      guarded(() => {
+        if (worker === this.#worker) this.#giveUp();
+      }),
+    );
     return worker;
   }
 

@@ -9,6 +9,18 @@ export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) fail(message);
 }
 
+/** An invariant of the store does not hold. Nothing catches it but to end the process. */
+export class BrokenInvariant extends Error {}
+
+/** `assert` for the store: what goes on with broken state may write it down. */
+export function assertWhole(condition: unknown, message: string): asserts condition {
+  if (!condition) failWhole(message);
+}
+
+function failWhole(message: string): never {
+  throw new BrokenInvariant(`assertion failed: ${message}`);
+}
+
 /** The end of an exhaustive switch: the checker proves that it is never called. */
 export function unreachable(value: never): never {
   return fail(`unreachable value: ${JSON.stringify(value)}`);

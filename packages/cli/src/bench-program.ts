@@ -1,4 +1,5 @@
 // shell: runs a program of the bench folder
+import { guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -17,12 +18,15 @@ export function runBench(name: string, flags: readonly string[]): Promise<number
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...flags], { stdio: 'inherit' });
     // what is meant for the benchmark ends it; this process waits for how it does
-    const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+    const pass = guarded((signal: NodeJS.Signals) => void child.kill(signal));
     process.on('SIGINT', pass).on('SIGTERM', pass);
-    child.on('error', reject);
-    child.on('exit', (code, signal) => {
-      process.off('SIGINT', pass).off('SIGTERM', pass);
-      resolve(code ?? SIGNAL_EXIT + constants.signals[signal ?? 'SIGTERM']);
-    });
+    child.on('error', guarded(reject));
+    child.on(
+      'exit',
+      guarded((code, signal) => {
+        process.off('SIGINT', pass).off('SIGTERM', pass);
+        resolve(code ?? SIGNAL_EXIT + constants.signals[signal ?? 'SIGTERM']);
+      }),
+    );
   });
 }

@@ -1,4 +1,5 @@
 // shell: the entry of the `megaplane` command
+import { guarded } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
@@ -8,7 +9,11 @@ import { endWithParent } from './parent.ts';
 beginWithHugePages(process.argv.slice(2));
 endWithParent(process.env);
 // Who read our words has gone (`megaplane ... | head`): the work goes on, and nothing is said.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+for (const stream of [process.stdout, process.stderr])
+  stream.on(
+    'error',
+    guarded(() => undefined),
+  );
 // Compiled code is kept between starts: it halves the time to the first answer.
 enableCompileCache();
 

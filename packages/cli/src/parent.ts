@@ -5,6 +5,7 @@
  * SIGTERM. A parent that dies is not told of; the kernel gives its children another parent.
  */
 
+import { everyMs } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 
 /** Set by the starter: its process id. */
@@ -18,11 +19,11 @@ export function endWithParent(env: NodeJS.ProcessEnv): void {
   // The program's own children have other parents.
   delete env[PARENT];
   if (isGone === null) return;
-  const timer = setInterval(() => {
+  const timer = everyMs(LOOK_MS, () => {
     if (!isGone()) return;
     clearInterval(timer);
     process.kill(process.pid, 'SIGTERM');
-  }, LOOK_MS);
+  });
   timer.unref();
 }
 

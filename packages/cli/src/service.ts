@@ -4,6 +4,8 @@
  * a graceful stop on SIGTERM or SIGINT within `STOP_MS_MAX`, an immediate one on the second
  * signal, exit code 1 with one line when it fails.
  */
+import { BrokenInvariant } from '@megaplane/base/assert';
+import { afterMs, blame, guarded } from '@megaplane/base/deferred';
 
 export const STOP_MS_MAX = 10_000;
 
@@ -31,9 +33,9 @@ export async function serve(start: () => Promise<Service>): Promise<number> {
     if (++signals > 1) process.exit(1);
     ask('asked');
   };
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  process.on('SIGTERM', guarded(onSignal)).on('SIGINT', guarded(onSignal));
   if (process.env[STOP_ON_STDIN_END] !== undefined) {
-    process.stdin.on('end', onSignal).on('error', onSignal).resume();
+    process.stdin.on('end', guarded(onSignal)).on('error', guarded(onSignal)).resume();
   }
   const service = await Promise.race([start(), asked]);
   // Nothing was promised to anybody yet: a start that is given up ends as if it were killed.
@@ -45,13 +47,37 @@ export async function serve(start: () => Promise<Service>): Promise<number> {
     process.stderr.write(`megaplane: ${error.message}\n`);
     failure = error;
   });
+  goOnAfterErrors();
   await Promise.race([asked, failed ?? asked]);
   // Not unref'd: a stop that hangs must end the process even when nothing else is left to do.
-  const overdue = setTimeout(() => {
+  const overdue = afterMs(STOP_MS_MAX, () => {
     process.stderr.write(`megaplane: not stopped within ${STOP_MS_MAX} ms, giving up\n`);
     process.exit(1);
-  }, STOP_MS_MAX);
+  });
   await service.stop();
   clearTimeout(overdue);
   return failure === null ? 0 : 1;
 }
+
+/**
+ * The last net: what nobody has caught, an error of a library's own turn or a promise that nobody
+ * waited for, is told of and ends no process. Errors of the store do: what goes on with broken
+ * state may write it down.
+ */
+function goOnAfterErrors(): void {
+  process.on(
+    'uncaughtException',
+    guarded((error: unknown) => {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      if (!(error instanceof BrokenInvariant) && !OF_STORE.test(text)) {
+        blame(error, null);
+        return;
+      }
+      process.stderr.write(`megaplane: ${text}\n`);
+      process.exit(1);
+    }),
+  );
+}
+
+/** Thrown by the store, or by what it has called. */
+const OF_STORE = /[\\/]store[\\/]src[\\/]/;

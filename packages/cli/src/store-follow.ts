@@ -1,4 +1,5 @@
 // shell: `megaplane store import http://...`: moves a running etcd
+import { guarded, pauseMs } from '@megaplane/base/deferred';
 import { rmSync } from 'node:fs';
 import { Follower } from '@megaplane/etcd/follower';
 import { importFile } from '@megaplane/etcd/import-file';
@@ -76,11 +77,11 @@ async function untilLevel(
   failure: () => string,
 ): Promise<void> {
   let isAsked = !isFollowing;
-  const onSignal = (): void => {
+  const onSignal = guarded((): void => {
     if (isAsked) process.exit(1);
     isAsked = true;
     say('stopping as soon as nothing is behind; once more stops at once');
-  };
+  });
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   let saidMs = -Infinity;
   try {
@@ -92,7 +93,7 @@ async function untilLevel(
         saidMs = performance.now();
         say(`revision ${follower.revision}, ${lag} behind, ${follower.events} events so far`);
       }
-      await new Promise((resolve) => setTimeout(resolve, lag > 0 ? 20 : LOOK_EVERY_MS));
+      await pauseMs(lag > 0 ? 20 : LOOK_EVERY_MS);
     }
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);

@@ -4,6 +4,7 @@
  * ask there, so that what tells flags, configuration and objects is served by the secure port alone
  * (`secure-endpoint.ts`), to who shows a credential.
  */
+import { guarded } from '@megaplane/base/deferred';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -68,8 +69,14 @@ export function answerPage(
   }
   const stream = Readable.from(pieces);
   // Whoever goes before the end wants no more.
-  response.once('close', () => stream.destroy());
-  stream.once('error', () => response.destroy());
+  response.once(
+    'close',
+    guarded(() => stream.destroy()),
+  );
+  stream.once(
+    'error',
+    guarded(() => response.destroy()),
+  );
   response.write(text);
   stream.pipe(response);
 }
@@ -88,10 +95,13 @@ export async function serveHttp(
     ),
   );
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
-      reject(new Error(`--metrics-address: cannot listen on ${address}: ${reason}`));
-    });
+    server.once(
+      'error',
+      guarded((error: NodeJS.ErrnoException) => {
+        const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
+        reject(new Error(`--metrics-address: cannot listen on ${address}: ${reason}`));
+      }),
+    );
     server.listen(Number(match[2]), host, resolve);
   });
   const bound = server.address() as AddressInfo;

@@ -4,6 +4,7 @@
  * them.
  */
 import { constants } from 'node:crypto';
+import { guarded } from '@megaplane/base/deferred';
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -87,7 +88,10 @@ export async function serveSecurely(
     // Whose certificate nobody knows is nobody in particular.
     rejectUnauthorized: false,
   });
-  server.on('request', (request, response) => void answer(request, response, access, listener));
+  server.on(
+    'request',
+    guarded((request, response) => void answer(request, response, access, listener)),
+  );
   await listen(server, address);
   const stop = lookUp(address, authentication, (ca) =>
     server.setSecureContext(identityOf(address, ca)),
@@ -114,10 +118,16 @@ function identityOf({ certificate: cert, key }: SecureAddress, ca: string): obje
 /** Ends the server with whatever is connected to it. */
 function closer(server: Http2SecureServer): () => Promise<void> {
   const open = new Set<{ destroy(): unknown }>();
-  server.on('secureConnection', (socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
+  server.on(
+    'secureConnection',
+    guarded((socket) => {
+      open.add(socket);
+      socket.once(
+        'close',
+        guarded(() => open.delete(socket)),
+      );
+    }),
+  );
   return () =>
     new Promise((resolve) => {
       server.close(() => resolve());
@@ -127,10 +137,13 @@ function closer(server: Http2SecureServer): () => Promise<void> {
 
 async function listen(server: Http2SecureServer, { host, port }: SecureAddress): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
-      reject(new Error(`--secure-port: cannot listen on ${host}:${port}: ${reason}`));
-    });
+    server.once(
+      'error',
+      guarded((error: NodeJS.ErrnoException) => {
+        const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
+        reject(new Error(`--secure-port: cannot listen on ${host}:${port}: ${reason}`));
+      }),
+    );
     if (host === '') server.listen(port, resolve);
     else server.listen(port, host, resolve);
   });

@@ -1,4 +1,5 @@
 // shell: the machine's clock and timers
+import { afterMs } from '@megaplane/base/deferred';
 import type { Timers } from './client.ts';
 
 /** Difference to the wall clock from which on ours follows it. */
@@ -25,7 +26,7 @@ export const systemTimers: Timers = {
   },
   wallMs: () => Date.now(),
   after: (delayMs, fire) => {
-    const timer = setTimeout(fire, Math.min(DELAY_MS_MAX, Math.max(0, Math.ceil(delayMs))));
+    const timer = afterMs(Math.min(DELAY_MS_MAX, Math.max(0, Math.ceil(delayMs))), fire);
     return () => clearTimeout(timer);
   },
 };

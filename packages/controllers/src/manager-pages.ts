@@ -1,5 +1,6 @@
 // shell: gives the loop to others between the pieces of a page
 /** The pages of the controllers: metrics, health, what they were told, and the graph of owners. */
+import { turnOver } from '@megaplane/base/deferred';
 import { HealthCounts } from '@megaplane/client/health-counts';
 import { healthPage, type HealthChecks } from '@megaplane/client/health-pages';
 import type { Page, PageRequest } from '@megaplane/client/http-endpoint';
@@ -86,7 +87,7 @@ async function* inTurns(pieces: Iterable<string>): AsyncGenerator<string> {
     if (++count % GRAPH_PIECES !== 0) continue;
     yield text;
     text = '';
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await turnOver();
   }
   yield text;
 }

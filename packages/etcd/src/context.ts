@@ -5,6 +5,7 @@
  * A connection that goes on asking meanwhile waits for its latest change; the limit on streams
  * bounds how long.
  */
+import { unowned } from '@megaplane/base/deferred';
 import type { Page, RevisionedStore } from '@megaplane/store/contract';
 import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
@@ -80,7 +81,7 @@ export class EtcdContext {
     const term = Buffer.alloc(12);
     term[0] = 0x20;
     this.#termField = term.subarray(0, writeInt64(term, 1, this.term));
-    (store as RevisionedStore).onPublish(() => this.#letGo());
+    (store as RevisionedStore).onPublish(unowned(() => this.#letGo()));
   }
 
   /** Bytes of a full header's content. */

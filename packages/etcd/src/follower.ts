@@ -7,6 +7,7 @@
  *
  * Leases do not end here while the origin keeps them: their keys are deleted when it deletes them.
  */
+import { afterMs, pauseMs, turnOver } from '@megaplane/base/deferred';
 import type { OpenStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
@@ -162,9 +163,9 @@ export class Follower {
     call?.pause();
     const look = (): void => {
       if (this.#store.admit(0) === 0) call?.resume();
-      else setTimeout(look, HOLD_MS);
+      else afterMs(HOLD_MS, look);
     };
-    setTimeout(look, HOLD_MS);
+    afterMs(HOLD_MS, look);
   }
 
   /** Revisions that the origin is ahead. */
@@ -192,14 +193,14 @@ export class Follower {
       if (theirs instanceof Error) {
         // Compacted at or beyond this revision meanwhile: a later one will do.
         if (tries === COMPARE_TRIES_MAX - 1) throw theirs;
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await pauseMs(100);
         continue;
       }
       const { compactRevision } = theirs;
       if (compactRevision > this.#store.compactRevision) this.#store.compact(compactRevision);
       if (compactRevision < this.#store.compactRevision) continue;
       const hash = new KvHash(this.#store, revision);
-      while (!hash.step()) await new Promise((resolve) => setImmediate(resolve));
+      while (!hash.step()) await turnOver();
       if (hash.hash === theirs.hash) return { revision, hash: hash.hash };
       throw new Error(
         `${this.#remote.url}: at revision ${revision} its HashKV is ${theirs.hash}, here it is ` +

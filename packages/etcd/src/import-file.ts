@@ -4,6 +4,7 @@
  * of the old one. The file is read once, in order of revision, and written as a snapshot of the
  * new store; memory stays small whatever the size.
  */
+import { turnOver } from '@megaplane/base/deferred';
 import { statSync } from 'node:fs';
 import { SnapshotWriter } from '@megaplane/store/snapshot-writer';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
@@ -42,7 +43,7 @@ export interface Imported {
 }
 
 async function pause(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
+  await turnOver();
 }
 
 /** Throws an Error that says what is wrong; then nothing of the directory stays. */

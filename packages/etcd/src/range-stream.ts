@@ -5,6 +5,7 @@
  * are below half of the largest request's size, and halve above twice of it. The client sets the
  * pace: nothing is made before it can be sent.
  */
+import { nextTurn } from '@megaplane/base/deferred';
 import { newPage } from '@megaplane/store/ranges';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
@@ -147,7 +148,7 @@ class RangeStream implements GrpcCallHandler {
       return;
     }
     this.#isWaiting = true;
-    setImmediate(() => {
+    nextTurn(() => {
       this.#isWaiting = false;
       this.#pump();
     });

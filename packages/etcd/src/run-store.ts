@@ -1,4 +1,5 @@
 // shell: `megaplane store`: opens a store and serves it as etcd
+import { afterMs, everyMs } from '@megaplane/base/deferred';
 import { randomBytes } from 'node:crypto';
 import type { StorageOptions } from '@megaplane/store/contract';
 import { type OpenStore, openStore } from '@megaplane/store/open';
@@ -140,8 +141,8 @@ export async function serveEtcd(
     stopCompaction();
     await Promise.all(listeners.map((listener) => listener.close(graceMs)));
   };
-  const progress = setInterval(() => watches.notifyProgress(), options.progressNotifyMs ?? 600_000);
-  const retry = setInterval(() => watches.retryProgress(), PROGRESS_RETRY_MS);
+  const progress = everyMs(options.progressNotifyMs ?? 600_000, () => watches.notifyProgress());
+  const retry = everyMs(PROGRESS_RETRY_MS, () => watches.retryProgress());
   const stopCompaction = startCompaction(compactor, store, options.autoCompaction ?? null);
   progress.unref();
   retry.unref();
@@ -244,14 +245,14 @@ function startCompaction(
     compactor.compact(revision);
     automatic.done(performance.now(), revision);
   };
-  const timer = setInterval(look, automatic.lookMs);
+  const timer = everyMs(automatic.lookMs, look);
   timer.unref();
   return () => clearInterval(timer);
 }
 
 /** Calls back once after so many milliseconds; returns how to prevent it. */
 function later(ms: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, ms);
+  const timer = afterMs(ms, callback);
   timer.unref();
   return () => clearTimeout(timer);
 }

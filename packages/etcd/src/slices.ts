@@ -1,5 +1,6 @@
 // shell: long work between the turns of others
 /** Runs work in slices: some milliseconds at most, then whatever else the process has to do. */
+import { afterMs, nextTurn } from '@megaplane/base/deferred';
 
 /** How long one turn of sliced work may take, and may in any case. */
 const SLICE_MS_MAX = 4;
@@ -21,7 +22,7 @@ export function whenTrue(check: () => boolean, msMax: number, done: () => void):
   const endMs = performance.now() + msMax;
   const look = (): void => {
     if (check() || performance.now() > endMs) done();
-    else setTimeout(look, POLL_MS);
+    else afterMs(POLL_MS, look);
   };
   look();
 }
@@ -43,7 +44,7 @@ export function runInSlices(work: SlicedWork, done: () => void): void {
       return;
     }
     endedMs = performance.now();
-    setImmediate(turn);
+    nextTurn(turn);
   };
-  setImmediate(turn);
+  nextTurn(turn);
 }

@@ -1,4 +1,5 @@
 // shell: snapshot files: written, and looked at
+import { turnOver } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { crc32c } from '@megaplane/base/crc32c';
@@ -16,7 +17,7 @@ const PAUSE_ENTRIES = 4096;
 export type OnProgress = (done: number, total: number) => void;
 
 async function pause(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
+  await turnOver();
 }
 
 /** A file that gets its name when it is whole, and leaves nothing when it does not become so. */

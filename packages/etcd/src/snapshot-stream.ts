@@ -1,4 +1,5 @@
 // shell: Maintenance.Snapshot: the database file to a client, as fast as it reads
+import { afterMs, nextTurn } from '@megaplane/base/deferred';
 import { type Hash, createHash } from 'node:crypto';
 import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire/grpc';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
@@ -95,7 +96,7 @@ class SnapshotStream implements GrpcCallHandler {
       this.#pumpedMs = performance.now();
       if (this.#pumpedMs > endMs) {
         this.#isPumping = true;
-        setImmediate(() => {
+        nextTurn(() => {
           this.#isPumping = false;
           this.#pump();
         });
@@ -107,13 +108,13 @@ class SnapshotStream implements GrpcCallHandler {
 
   #watchStall(): void {
     if (this.#stall !== null) clearTimeout(this.#stall);
-    this.#stall = setTimeout(() => {
+    this.#stall = afterMs(STALL_MS_MAX, () => {
       this.#call.finish(
         GRPC_CODES.deadlineExceeded,
         `the snapshot was not read for ${STALL_MS_MAX / 1000} s; take it again`,
       );
       this.#end();
-    }, STALL_MS_MAX);
+    });
     this.#stall.unref();
   }
 

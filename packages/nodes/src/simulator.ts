@@ -1,5 +1,6 @@
 // shell: the simulator's clockwork, sockets and files
 /** `megaplane nodes`: registers simulated kubelets and plays their part against an API server. */
+import { afterMs, everyMs } from '@megaplane/base/deferred';
 import { randomUUID } from 'node:crypto';
 import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
@@ -146,7 +147,7 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
     const log = (message: string): void => options.log('warn', message);
     void publishMetricsApi(client, { host, port: endpoint.port }, log);
   }
-  const interval = setInterval(() => worlds.tick(), TICK_MS);
+  const interval = everyMs(TICK_MS, () => worlds.tick());
   return {
     listens: `${client.server}; kubelets https://${port.address}; metrics http://${port.address}/metrics`,
     stop: async () => {
@@ -157,11 +158,11 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
 }
 
 function tellUnreached(client: KubeClient, log: Log): void {
-  setTimeout(() => {
+  afterMs(UNREACHED_MS, () => {
     const { connects, connectFailures } = client.metrics;
     if (connects > 0 || connectFailures === 0) return;
     log('warn', `${client.server} cannot be reached yet; trying on (is it running?)`);
-  }, UNREACHED_MS).unref();
+  }).unref();
 }
 
 interface PortParts {

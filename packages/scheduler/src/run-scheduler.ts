@@ -1,5 +1,6 @@
 // shell: the scheduler's clocks, timers and sockets
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
+import { everyMs, nextTurn } from '@megaplane/base/deferred';
 import { hostname } from 'node:os';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
@@ -186,7 +187,7 @@ class SchedulerProgram {
       mayDecide,
       ask: (question) => this.#ask(client, question),
       onMismatch: (text) => options.log('error', text),
-      defer: (run) => void setImmediate(run),
+      defer: (run) => void nextTurn(run),
     });
     this.#feeds = new ClusterFeeds({
       client,
@@ -221,10 +222,10 @@ class SchedulerProgram {
     if (this.#election === null) this.#lead();
     else this.#election.start();
     const every = (periodMs: number, run: (nowMs: number) => void): void => {
-      const timer = setInterval(() => {
+      const timer = everyMs(periodMs, () => {
         run(this.#nowMs());
         this.#loop.wake();
-      }, periodMs);
+      });
       this.#timers.push(timer);
     };
     every(TICK_MS, (nowMs) => this.#core.tick(nowMs));

@@ -10,7 +10,7 @@
  *   high word   four bytes of the key, the first one on top, zeros where the key has ended
  *   low word    how many of them the key has (3 bits), place in the group (29 bits)
  */
-import { assert } from '@megaplane/base/assert';
+import { assertWhole } from '@megaplane/base/assert';
 import type { Arenas } from './arenas.ts';
 import type { KeyIndex } from './key-index.ts';
 
@@ -28,7 +28,7 @@ const HIGH = 1;
 /** Sorts ids[0, count) in place. */
 export function sortIds(keys: KeyIndex, arenas: Arenas, ids: Uint32Array, count: number): void {
   if (isSorted(keys, ids, count)) return;
-  assert(count <= PLACE_MASK, 'more keys than can be sorted');
+  assertWhole(count <= PLACE_MASK, 'more keys than can be sorted');
   new KeySort(keys, arenas, ids, count).run();
 }
 

@@ -4,7 +4,7 @@
  * survivors' arena, packed where the class says so. Who names a record by its place is told: the
  * newer record of its key or the key's entry, and the event.
  */
-import { assert } from '@megaplane/base/assert';
+import { assertWhole } from '@megaplane/base/assert';
 import {
   ARENA_BYTES,
   Arenas,
@@ -169,7 +169,7 @@ function layHead(arenas: Arenas, ref: number, out: Buffer, at: number, valueSize
 
 /** Writes a packed record as it would lie unpacked; `Arenas.rawSize` tells its size. */
 export function layUnpacked(arenas: Arenas, ref: number, out: Buffer, at: number): void {
-  assert(arenas.isPacked(ref), 'the record is as it was put');
+  assertWhole(arenas.isPacked(ref), 'the record is as it was put');
   layHead(arenas, ref, out, at, arenas.unpackedSize(ref));
   arenas.unpack(ref, out, at + arenas.valueAt(ref) - offsetOf(ref));
 }

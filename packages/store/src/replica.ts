@@ -7,7 +7,7 @@
  * What happened while the feed was broken for too long cannot be told: `advance(to, true)` then
  * moves the boundary of history up, and watches that were behind it end as compacted.
  */
-import { assert } from '@megaplane/base/assert';
+import { assertWhole } from '@megaplane/base/assert';
 import { Arenas, GRANULE_BITS, arenaOf } from './arenas.ts';
 import type { Store } from './store.ts';
 
@@ -32,7 +32,7 @@ export class Replica {
   seed(key: Buffer, value: Buffer, modRevision: number, create: number, version: number): void {
     const { arenas, keys, classes, live } = this.store;
     keys.load(key, 0, key.length);
-    assert(keys.find() === 0, 'a key is seeded twice');
+    assertWhole(keys.find() === 0, 'a key is seeded twice');
     const klass = classes.ofKey(key, 0, key.length);
     const ref = arenas.allocate(klass, Arenas.sizeOf(key.length, value.length, false));
     const arena = arenaOf(ref);
@@ -64,7 +64,7 @@ export class Replica {
 
   /** Opens the changes of `revision`, which must be newer than all before. */
   begin(revision: number): void {
-    assert(revision > this.store.appliedRevision, 'a replica is given an old revision');
+    assertWhole(revision > this.store.appliedRevision, 'a replica is given an old revision');
     if (revision - 1 > this.store.appliedRevision) this.store.follow(revision - 1);
     this.store.begin();
   }

@@ -8,7 +8,7 @@
  * - an id is in exactly one of `live` (head is a put) and `graves` (head is a tombstone);
  * - every record above its class's boundary is in its class's event log, in order.
  */
-import { assert } from '@megaplane/base/assert';
+import { assertWhole } from '@megaplane/base/assert';
 import { type Alarm, Alarms } from './alarms.ts';
 import { Arenas, FLAG_LEASE, FLAG_TOMBSTONE, GRANULE_BITS, arenaOf } from './arenas.ts';
 import { KeyClasses } from './classes.ts';
@@ -219,7 +219,7 @@ export class Store extends Records implements RevisionedStore {
   }
 
   begin(): void {
-    assert(this.#sub === 0, 'a transaction begins inside another one');
+    assertWhole(this.#sub === 0, 'a transaction begins inside another one');
     this.#sub = 0;
     this.#touchesLog = false;
   }
@@ -504,8 +504,8 @@ export class Store extends Records implements RevisionedStore {
    */
   publish(revision: number, change: number = this.batch.changes): void {
     if (this.#hasFailed) return;
-    assert(revision >= this.#published, 'the published revision would go back');
-    assert(revision <= this.#applied, 'a revision is published before it is applied');
+    assertWhole(revision >= this.#published, 'the published revision would go back');
+    assertWhole(revision <= this.#applied, 'a revision is published before it is applied');
     this.#published = revision;
     this.#publishedChange = change;
     this.#toldRevision = revision;
@@ -546,8 +546,8 @@ export class Store extends Records implements RevisionedStore {
 
   /** A replica's origin is at `revision`, and nothing changed here since the last one. */
   follow(revision: number): void {
-    assert(!this.batch.isPending && this.#sub === 0, 'a replica has no writes of its own');
-    assert(revision > this.#applied, 'a replica would go back');
+    assertWhole(!this.batch.isPending && this.#sub === 0, 'a replica has no writes of its own');
+    assertWhole(revision > this.#applied, 'a replica would go back');
     this.#applied = revision;
     this.#published = revision;
     this.#markDirty();

@@ -6,7 +6,7 @@
  * hold nothing alive are free at once; arenas that are mostly garbage, and old enough that no
  * event names them, are emptied into a survivors' arena, and the refs in chains follow.
  */
-import { assert } from '@megaplane/base/assert';
+import { assertWhole } from '@megaplane/base/assert';
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import { ARENA_BYTES, FLAG_GARBAGE, arenaOf, refAt } from './arenas.ts';
 import type { KeyClass } from './classes.ts';
@@ -80,7 +80,7 @@ export class Sweep {
   }
 
   release(): void {
-    assert(this.#holders > 0, 'the sweep is released more often than held');
+    assertWhole(this.#holders > 0, 'the sweep is released more often than held');
     this.#holders--;
   }
 

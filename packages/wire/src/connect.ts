@@ -5,6 +5,7 @@
  * `connect` returns at once: requests may be made before the connection is open, and fail as
  * `refused` if it cannot be made.
  */
+import { everyMs } from '@megaplane/base/deferred';
 import { connect as connectSocket } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
@@ -96,7 +97,7 @@ export function connect(options: ConnectOptions): ClientConnection {
       : new Http1Client(transport, clientOptions);
   transport.protocol = client;
   open.add(transport);
-  ticker ??= setInterval(tickAll, TICK_MS).unref();
+  ticker ??= everyMs(TICK_MS, tickAll).unref();
   return client;
 }
 

@@ -20,7 +20,8 @@ const TARGET = ':path';
 const CHARACTERS: Uint8Array = buildCharacters();
 function buildCharacters(): Uint8Array {
   const table = new Uint8Array(256);
-  for (let c = 0; c < 256; c++) if (c !== 0 && c !== 10 && c !== 13) table[c] = IN_VALUE;
+  // as Go's servers: no control character but the tab
+  for (let c = 0; c < 256; c++) if (c === 9 || (c >= 32 && c !== 127)) table[c] = IN_VALUE;
   for (let c = 33; c < 256; c++) if (c !== 127) table[c]! |= IN_TARGET;
   for (const c of "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") {
     table[c.charCodeAt(0)]! |= IN_NAME;

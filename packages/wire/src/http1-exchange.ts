@@ -5,6 +5,7 @@
  * the output of the connection; those behind it write into an output of their own, which is moved
  * over when their turn comes.
  */
+import { blame } from '@megaplane/base/deferred';
 import { STATUS_CODES } from 'node:http';
 import { assert } from '@megaplane/base/assert';
 import type { CloseReason, Connection, Exchange, FieldList, UpgradedStream } from './exchange.ts';
@@ -273,7 +274,12 @@ export class Http1Exchange implements Exchange {
   offerWritable(): void {
     if (!this.wantsWritable || this.closed || this.#host.budget() <= 0) return;
     this.wantsWritable = false;
-    this.onWritable?.();
+    try {
+      this.onWritable?.();
+    } catch (error) {
+      this.reset();
+      blame(error, null);
+    }
   }
 
   reset(): void {
@@ -291,7 +297,11 @@ export class Http1Exchange implements Exchange {
     this.onWritable = null;
     this.#own?.discard();
     this.#own = null;
-    onClose?.(reason);
+    try {
+      onClose?.(reason);
+    } catch (error) {
+      blame(error, null);
+    }
   }
 
   upgrade(headers: FieldList): UpgradedStream {

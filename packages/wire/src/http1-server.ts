@@ -9,9 +9,10 @@
  * A violation of the protocol is answered with its status and ends the connection, because nobody
  * knows where the next request would begin.
  */
+import { endOfTurn } from '@megaplane/base/deferred';
 import { STATUS_CODES } from 'node:http';
-import { assert } from '@megaplane/base/assert';
 import { shareOfPeer } from './body-budget.ts';
+import { assert, BrokenInvariant } from '@megaplane/base/assert';
 import type { CloseReason, PeerCertificate, Rest, UpgradedStream } from './exchange.ts';
 import { Http1Body } from './http1-body.ts';
 import { Http1Exchange, type ExchangeHost } from './http1-exchange.ts';
@@ -105,7 +106,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   onceClosed(callback: () => void): void {
-    if (this.#state === 'closed') queueMicrotask(callback);
+    if (this.#state === 'closed') endOfTurn(callback);
     else this.#closeCallbacks.push(callback);
   }
 
@@ -287,6 +288,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     try {
       this.#options.handler(exchange);
     } catch (error) {
+      if (error instanceof BrokenInvariant) throw error;
       this.#options.onError(error);
       if (!exchange.closed && !exchange.isOpen) exchange.respond(500, null, null);
       else this.cut();

@@ -1,5 +1,6 @@
 // data plane
 /** One request and its answer over HTTP/2: `Exchange` on a stream. */
+import { blame } from '@megaplane/base/deferred';
 import { assert } from '@megaplane/base/assert';
 import type {
   CloseReason,
@@ -178,7 +179,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
     this.#stream = null;
     stream.owner = null;
     this.#session.sendReset(stream, ERRORS.internal);
-    this.onClose?.('aborted');
+    this.#tellClosed('aborted');
   }
 
   readonly upgradeProtocol: undefined = undefined;
@@ -188,11 +189,25 @@ export class Http2Exchange implements Exchange, StreamOwner {
   }
 
   onData(bytes: Buffer, start: number, end: number): void {
-    this.onBody?.(bytes, start, end);
+    try {
+      this.onBody?.(bytes, start, end);
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 
   onEnd(): void {
-    this.onBodyEnd?.();
+    try {
+      this.onBodyEnd?.();
+    } catch (error) {
+      this.#broke(error);
+    }
+  }
+
+  /** An error of whoever takes the body or makes the answer ends this exchange alone. */
+  #broke(error: unknown): void {
+    this.reset();
+    blame(error, null);
   }
 
   onDone(): void {
@@ -202,11 +217,23 @@ export class Http2Exchange implements Exchange, StreamOwner {
   onLost(reason: CloseReason): void {
     this.#stream = null;
     this.#finished = true;
-    this.onClose?.(reason);
+    this.#tellClosed(reason);
+  }
+
+  #tellClosed(reason: CloseReason): void {
+    try {
+      this.onClose?.(reason);
+    } catch (error) {
+      blame(error, null);
+    }
   }
 
   onReady(): void {
-    this.onWritable?.();
+    try {
+      this.onWritable?.();
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 
   onExpired(): void {

@@ -6,7 +6,8 @@
  * all of it or none: such a block is recognised by its bytes and not decoded again; nor is one
  * that has another path than the one before it, and is the same otherwise.
  */
-import { assert } from '@megaplane/base/assert';
+import { endOfTurn } from '@megaplane/base/deferred';
+import { assert, BrokenInvariant } from '@megaplane/base/assert';
 import { AlikeBlocks } from './alike-blocks.ts';
 import type { AnswerBudget } from './answer-budget.ts';
 import { shareOfPeer, type BodyShare } from './body-budget.ts';
@@ -83,7 +84,7 @@ export class Http2Server extends Http2Session implements Connection {
   }
 
   onceClosed(callback: () => void): void {
-    if (this.#isClosed) queueMicrotask(callback);
+    if (this.#isClosed) endOfTurn(callback);
     else (this.#closeCallbacks ??= []).push(callback);
   }
 
@@ -378,6 +379,7 @@ export class Http2Server extends Http2Session implements Connection {
     try {
       this.options.handler(exchange);
     } catch (error) {
+      if (error instanceof BrokenInvariant) throw error;
       if (!exchange.answered) exchange.respond(500, null, null);
       else exchange.reset();
       this.options.onError(error);

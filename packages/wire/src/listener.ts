@@ -8,6 +8,7 @@
  * Over TLS, ALPN decides between `h2` and `http/1.1`. Without TLS, or with a client that knows no
  * ALPN, the first octets do: HTTP/2 opens with a request line that no HTTP/1.1 client sends.
  */
+import { afterMs, everyMs, guarded, pauseMs } from '@megaplane/base/deferred';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { constants, type X509Certificate } from 'node:crypto';
@@ -154,10 +155,16 @@ class SocketListener implements Listener {
         : this.#tlsServer;
     this.#tls = options.tls ?? null;
     server.maxConnections = limits.connectionsMax;
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
+    server.on(
+      'connection',
+      guarded((socket: Socket) => {
+        this.#sockets.add(socket);
+        socket.once(
+          'close',
+          guarded(() => this.#sockets.delete(socket)),
+        );
+      }),
+    );
     this.#server = server;
   }
 
@@ -174,35 +181,54 @@ class SocketListener implements Listener {
       (socket) => this.#accept(socket),
     );
     // Before the listener of node:tls, which takes the context of that moment.
-    if (currentTls !== undefined) server.prependListener('connection', () => this.#renew());
-    server.on('tlsClientError', (error, socket) => {
-      if (isSilent === true) socket.destroy();
-      else tellPlain(error, socket);
-    });
+    if (currentTls !== undefined)
+      server.prependListener(
+        'connection',
+        guarded(() => this.#renew()),
+      );
+    server.on(
+      'tlsClientError',
+      guarded((error, socket) => {
+        if (isSilent === true) socket.destroy();
+        else tellPlain(error, socket);
+      }),
+    );
     return server;
   }
 
   /** Waits for the first octet, as long as a handshake may take, and gives it back. */
   #sort(socket: Socket, tlsServer: TlsServer): void {
     const { handshakeMsMax } = this.#serverOptions.limits;
-    const overdue = setTimeout(() => socket.destroy(), handshakeMsMax);
+    const overdue = afterMs(handshakeMsMax, () => socket.destroy());
     overdue.unref();
-    socket.on('error', () => socket.destroy());
-    socket.once('close', () => clearTimeout(overdue));
-    socket.once('end', () => socket.destroy());
-    socket.once('data', (bytes: Buffer) => {
-      clearTimeout(overdue);
-      socket.removeAllListeners('end');
-      socket.pause();
-      socket.unshift(bytes);
-      if (bytes[0] === HANDSHAKE) {
-        socket.allowHalfOpen = false;
-        tlsServer.emit('connection', socket);
-      } else {
-        this.#accept(socket);
-        socket.resume();
-      }
-    });
+    socket.on(
+      'error',
+      guarded(() => socket.destroy()),
+    );
+    socket.once(
+      'close',
+      guarded(() => clearTimeout(overdue)),
+    );
+    socket.once(
+      'end',
+      guarded(() => socket.destroy()),
+    );
+    socket.once(
+      'data',
+      guarded((bytes: Buffer) => {
+        clearTimeout(overdue);
+        socket.removeAllListeners('end');
+        socket.pause();
+        socket.unshift(bytes);
+        if (bytes[0] === HANDSHAKE) {
+          socket.allowHalfOpen = false;
+          tlsServer.emit('connection', socket);
+        } else {
+          this.#accept(socket);
+          socket.resume();
+        }
+      }),
+    );
   }
 
   get address(): { host: string; port: number; unixPath: string } {
@@ -222,7 +248,7 @@ class SocketListener implements Listener {
     if (path !== undefined) await makeWay(path);
     await this.#bind();
     if (path !== undefined) chmodSync(path, 0o600);
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = everyMs(TICK_MS, () => this.#tick());
     this.#ticker.unref();
   }
 
@@ -230,12 +256,15 @@ class SocketListener implements Listener {
     const { host = '127.0.0.1', port = 0, unixPath } = this.#options;
     const where = unixPath ?? `${host}:${port}`;
     return new Promise((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new Error(`cannot listen on ${where}: ${explain(error)}`, { cause: error }));
-      });
+      this.#server.once(
+        'error',
+        guarded((error: NodeJS.ErrnoException) => {
+          reject(new Error(`cannot listen on ${where}: ${explain(error)}`, { cause: error }));
+        }),
+      );
       const listening = (): void => {
         this.#server.removeAllListeners('error');
-        this.#server.on('error', this.#serverOptions.onError);
+        this.#server.on('error', guarded(this.#serverOptions.onError));
         resolve();
       };
       if (unixPath !== undefined) this.#server.listen({ path: unixPath, backlog: 4096 }, listening);
@@ -313,7 +342,7 @@ class SocketListener implements Listener {
       else transport.protocol.drain();
     }
     while (this.#transports.size > 0 && monotonicMs() < untilMs) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
+      await pauseMs(DRAIN_LOOK_MS);
     }
     for (const transport of this.#transports) transport.destroy();
     for (const socket of this.#sockets) socket.destroy();
@@ -376,10 +405,16 @@ async function makeWay(path: string): Promise<void> {
 function isRefused(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connectSocket(path);
-    probe.on('connect', () => {
-      probe.destroy();
-      resolve(false);
-    });
-    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+    probe.on(
+      'connect',
+      guarded(() => {
+        probe.destroy();
+        resolve(false);
+      }),
+    );
+    probe.on(
+      'error',
+      guarded((error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED')),
+    );
   });
 }

@@ -7,6 +7,7 @@
  * server accepts do not, and TLS has it on neither side; the fields behind the option are the same
  * for all of them. Where a Node has other fields, chunks come as 'data' events as ever.
  */
+import { nextTurn } from '@megaplane/base/deferred';
 import type { Socket } from 'node:net';
 import type { Rest } from './exchange.ts';
 import { ReadRounds, type RestingReader } from './read-rounds.ts';
@@ -25,7 +26,7 @@ export function readRounds(readMsMax: number): ReadRounds {
   const world = {
     nowMs: () => performance.now(),
     afterRound: (callback: () => void) => {
-      setImmediate(callback);
+      nextTurn(callback);
     },
   };
   return new ReadRounds(world, readMsMax);

@@ -6,6 +6,7 @@
  * other code writes in a turn of its own (an answer after a group commit, a watch event) is flushed
  * when that turn ends, connection by connection, once each.
  */
+import { blame, endOfTurn, guarded, nextTurn } from '@megaplane/base/deferred';
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -174,7 +175,7 @@ export class SocketTransport implements Transport {
   requestFlush(): void {
     if (this.#flushAsked) return;
     this.#flushAsked = true;
-    if (flushes.push(this) === 1) process.nextTick(flushAll);
+    if (flushes.push(this) === 1) endOfTurn(flushAll);
   }
 
   requestTurn(): void {
@@ -224,16 +225,30 @@ export class SocketTransport implements Transport {
   }
 
   #turn(work: () => void): void {
-    work();
-    this.protocol?.flush();
+    try {
+      work();
+      this.protocol?.flush();
+    } catch (error) {
+      this.#broke(error);
+    }
+  }
+
+  /** An error in what handles this connection ends the connection, and nothing else. */
+  #broke(error: unknown): void {
+    this.destroy();
+    blame(error, null);
   }
 
   /** The first `count` octets of `chunk`, which are lent for the call. */
   received(chunk: Buffer, count: number): void {
     now = performance.now();
-    if (this.protocol === null) return this.#receivedEarly(chunk, count);
-    this.protocol.receive(chunk, 0, count);
-    this.protocol.flush();
+    try {
+      if (this.protocol === null) return this.#receivedEarly(chunk, count);
+      this.protocol.receive(chunk, 0, count);
+      this.protocol.flush();
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 
   #receivedEarly(chunk: Buffer, count: number): void {
@@ -253,7 +268,7 @@ export class SocketTransport implements Transport {
 
   #drained(): void {
     now = performance.now();
-    this.protocol?.drained();
+    this.turnAsked();
   }
 
   gone(): void {
@@ -261,18 +276,31 @@ export class SocketTransport implements Transport {
     this.#host.forget(this);
     this.#waiting?.clear();
     this.#count(0);
-    this.protocol?.closed();
+    const { protocol } = this;
     this.protocol = null;
+    try {
+      protocol?.closed();
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 
   flushAsked(): void {
     this.#flushAsked = false;
-    this.protocol?.flush();
+    try {
+      this.protocol?.flush();
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 
   turnAsked(): void {
     this.#turnAsked = false;
-    this.protocol?.drained();
+    try {
+      this.protocol?.drained();
+    } catch (error) {
+      this.#broke(error);
+    }
   }
 }
 
@@ -281,22 +309,22 @@ export function monotonicMs(): number {
   return performance.now();
 }
 
-function onData(this: Socket, chunk: Buffer): void {
+const onData = guarded(function (this: Socket, chunk: Buffer): void {
   transportOf.get(this)?.received(chunk, chunk.length);
-}
+});
 
-function onEnd(this: Socket): void {
+const onEnd = guarded(function (this: Socket): void {
   transportOf.get(this)?.peerEnded();
-}
+});
 
-function onError(this: Socket, error: Error): void {
+const onError = guarded(function (this: Socket, error: Error): void {
   const transport = transportOf.get(this);
   if (transport !== undefined) transport.error ??= error.message;
-}
+});
 
-function onClose(this: Socket): void {
+const onClose = guarded(function (this: Socket): void {
   transportOf.get(this)?.gone();
-}
+});
 
 function flushAll(): void {
   const asked = flushes;
@@ -307,7 +335,7 @@ function flushAll(): void {
 function planTurns(): void {
   if (areTurnsPlanned) return;
   areTurnsPlanned = true;
-  setImmediate(turnAll);
+  nextTurn(turnAll);
 }
 
 function turnAll(): void {

@@ -1,5 +1,6 @@
 // shell: looks at a file again and again
 /** Configurations that count from the moment that their files change, without a restart. */
+import { everyMs } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
@@ -57,7 +58,7 @@ export function followConfiguration(options: FollowedOptions): () => void {
       edge.log(`${message}; the configuration before goes on`);
     }
   };
-  const timer = setInterval(lookAgain, lookMs).unref();
+  const timer = everyMs(lookMs, lookAgain).unref();
   return () => clearInterval(timer);
 }
 

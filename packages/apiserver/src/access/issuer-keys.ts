@@ -1,5 +1,6 @@
 // shell: sockets and timers
 /** The keys that an issuer of tokens publishes, read when a token needs one that is not known. */
+import { guarded } from '@megaplane/base/deferred';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { request } from 'node:https';
 import { listAt, stringAt } from '@megaplane/machinery/json';
@@ -79,21 +80,30 @@ async function getJson(url: string, ca: string): Promise<JsonValue> {
       (answer) => {
         const chunks: Buffer[] = [];
         let length = 0;
-        answer.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > ANSWER_BYTES_MAX) {
-            asked.destroy(new Error(`${url} answers more than ${ANSWER_BYTES_MAX} bytes`));
-          } else chunks.push(chunk);
-        });
-        answer.on('end', () => {
-          if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));
-          else reject(new Error(`${url} answered ${answer.statusCode}`));
-        });
-        answer.on('error', reject);
+        answer.on(
+          'data',
+          guarded((chunk: Buffer) => {
+            length += chunk.length;
+            if (length > ANSWER_BYTES_MAX) {
+              asked.destroy(new Error(`${url} answers more than ${ANSWER_BYTES_MAX} bytes`));
+            } else chunks.push(chunk);
+          }),
+        );
+        answer.on(
+          'end',
+          guarded(() => {
+            if (answer.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));
+            else reject(new Error(`${url} answered ${answer.statusCode}`));
+          }),
+        );
+        answer.on('error', guarded(reject));
       },
     );
-    asked.on('timeout', () => asked.destroy(new Error(`${url} did not answer in time`)));
-    asked.on('error', reject);
+    asked.on(
+      'timeout',
+      guarded(() => asked.destroy(new Error(`${url} did not answer in time`))),
+    );
+    asked.on('error', guarded(reject));
     asked.end();
   });
   return parseJson(text);

@@ -4,6 +4,7 @@
  * says when to come again (429 or 5xx with `Retry-After`) is asked again then, and one that says
  * where else to ask is asked there.
  */
+import { afterMs } from '@megaplane/base/deferred';
 import { parseGoUrl } from '@megaplane/machinery/go-url';
 import { quoted } from '@megaplane/machinery/quoting';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
@@ -36,8 +37,8 @@ export class PatientCalls implements WebhookCaller {
           return;
         }
         const restMs = untilMs - performance.now();
-        if (waitMs < restMs) setTimeout(ask, waitMs).unref();
-        else setTimeout(() => then({ ok: false, why: EXPIRED }), restMs).unref();
+        if (waitMs < restMs) afterMs(waitMs, ask).unref();
+        else afterMs(restMs, () => then({ ok: false, why: EXPIRED })).unref();
       });
     };
     ask();

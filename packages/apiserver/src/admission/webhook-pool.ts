@@ -3,6 +3,7 @@
  * Connections to webhooks, kept open: one of HTTP/2 for any number of calls where the webhook
  * speaks it, else as many of HTTP/1.1 as there are calls at the same time.
  */
+import { afterMs } from '@megaplane/base/deferred';
 import { prepareFields } from '@megaplane/wire/client';
 import type {
   ClientConnection,
@@ -70,7 +71,7 @@ export class WebhookPool implements WebhookCaller {
       clearTimeout(timer);
       then(response);
     });
-    const timer = setTimeout(() => call.expire(), timeoutMs);
+    const timer = afterMs(timeoutMs, () => call.expire());
     this.#send(this.#originOf(target), target, body, call, 1);
   }
 

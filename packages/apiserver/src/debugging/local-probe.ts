@@ -1,5 +1,6 @@
 // shell: sockets and timers
 /** Asks the other programs of a control plane how they are, at their ports of this machine. */
+import { guarded } from '@megaplane/base/deferred';
 import { request } from 'node:https';
 import { requestText } from '../proxy/dial-text.ts';
 import type { HealthProbe } from './process-facts.ts';
@@ -16,19 +17,31 @@ export const probeLocally: HealthProbe = (port, then) => {
   const asked = request({ ...options, timeout: TIMEOUT_MS }, (response) => {
     let text = '';
     response.setEncoding('utf8');
-    response.on('data', (chunk: string) => {
-      if (text.length < ANSWER_CHARACTERS_MAX) text += chunk;
-    });
-    response.on('end', () => {
-      const { statusCode = 0 } = response;
-      const isWell = statusCode >= 200 && statusCode < 400;
-      then(isWell, isWell ? text : `HTTP probe failed with statuscode: ${statusCode}`);
-    });
+    response.on(
+      'data',
+      guarded((chunk: string) => {
+        if (text.length < ANSWER_CHARACTERS_MAX) text += chunk;
+      }),
+    );
+    response.on(
+      'end',
+      guarded(() => {
+        const { statusCode = 0 } = response;
+        const isWell = statusCode >= 200 && statusCode < 400;
+        then(isWell, isWell ? text : `HTTP probe failed with statuscode: ${statusCode}`);
+      }),
+    );
   });
-  asked.on('timeout', () => asked.destroy(new Error('dial timeout')));
-  asked.on('error', (error) => {
-    const target = { host: HOST, port, path: PATH, isTls: true };
-    then(false, requestText('GET', target, error));
-  });
+  asked.on(
+    'timeout',
+    guarded(() => asked.destroy(new Error('dial timeout'))),
+  );
+  asked.on(
+    'error',
+    guarded((error) => {
+      const target = { host: HOST, port, path: PATH, isTls: true };
+      then(false, requestText('GET', target, error));
+    }),
+  );
   asked.end();
 };

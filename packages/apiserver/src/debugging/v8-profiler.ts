@@ -1,5 +1,6 @@
 // shell: V8's inspector, clocks and timers
 /** Takes profiles of this process by V8's own profilers. */
+import { pauseMs } from '@megaplane/base/deferred';
 import { Session } from 'node:inspector/promises';
 import { encodeProfile } from './pprof.ts';
 import type { Profiler, ProfileKind } from './profiling.ts';
@@ -59,5 +60,5 @@ async function takeHeap(session: Session, seconds: number): Promise<Buffer> {
 }
 
 function pause(seconds: number): Promise<void> {
-  return new Promise((done) => void setTimeout(done, seconds * 1000));
+  return pauseMs(seconds * 1000);
 }

@@ -1,4 +1,5 @@
 // shell: reads the configuration of encryption at rest, and again when it changes
+import { everyMs } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { JsonValue } from '@megaplane/machinery/json-value';
@@ -22,7 +23,7 @@ export function openSealer(
   file: string,
   reloads: boolean,
   log: (level: 'error' | 'warn' | 'info', message: string) => void,
-  everyMs: number = RELOAD_MS,
+  periodMs: number = RELOAD_MS,
 ): OpenSealer {
   let text = readText(file);
   const rules = rulesOf(file, text);
@@ -31,7 +32,7 @@ export function openSealer(
     log('info', `${FLAG}: ${name} is no built-in resource; it is taken for a custom one`);
   }
   if (!reloads) return { sealer, stop: () => {} };
-  const timer = setInterval(() => {
+  const timer = everyMs(periodMs, () => {
     try {
       const now = readText(file);
       if (now === text) return;
@@ -42,7 +43,7 @@ export function openSealer(
       const why = error instanceof Error ? error.message : String(error);
       log('error', `${why}; the keys of before stay in use`);
     }
-  }, everyMs);
+  });
   timer.unref();
   return { sealer, stop: () => clearInterval(timer) };
 }

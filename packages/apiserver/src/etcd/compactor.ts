@@ -7,6 +7,7 @@
  * of at least one interval is kept, however many servers there are, and theirs of upstream's make
  * count as well.
  */
+import { everyMs } from '@megaplane/base/deferred';
 import type { EtcdClient } from '@megaplane/etcd/client/client';
 
 const KEY = Buffer.from('compact_rev_key', 'latin1');
@@ -26,7 +27,7 @@ export class Compactor {
   /** Takes a turn every `intervalMs`; 0: never. */
   start(intervalMs: number): void {
     if (intervalMs === 0) return;
-    this.#timer = setInterval(() => void this.take(), intervalMs);
+    this.#timer = everyMs(intervalMs, () => void this.take());
     this.#timer.unref();
   }
 

@@ -4,6 +4,7 @@
  * is; writes are etcd's transactions, as Kubernetes makes them. A write is reported when its own
  * event has come back, so that who hears of it also reads it.
  */
+import { everyMs } from '@megaplane/base/deferred';
 import type { EtcdClient, EtcdResult } from '@megaplane/etcd/client/client';
 import type { LeaseId, WriteAnswer } from '@megaplane/etcd/client/messages';
 import type { Replica } from '@megaplane/store/replica';
@@ -362,13 +363,13 @@ export class EtcdStorage implements Storage {
     if (!this.#parts.feed.tellsProgress) return;
     this.#parts.feed.nudge();
     if (this.#nudge !== null) return;
-    this.#nudge = setInterval(() => {
+    this.#nudge = everyMs(NUDGE_MS, () => {
       if (this.#queue.size > 0) this.#parts.feed.nudge();
       else if (this.#nudge !== null) {
         clearInterval(this.#nudge);
         this.#nudge = null;
       }
-    }, NUDGE_MS);
+    });
     this.#nudge.unref();
   }
 

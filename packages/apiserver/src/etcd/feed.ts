@@ -11,6 +11,7 @@
  * such a question may overtake events (etcd issue 15220), so those are not believed; there a
  * marker key is written, whose own event tells the same.
  */
+import { afterMs, everyMs } from '@megaplane/base/deferred';
 import type { EtcdClient, EtcdWatch } from '@megaplane/etcd/client/client';
 import type { KeyValue, WatchAnswer } from '@megaplane/etcd/client/messages';
 import type { Replica } from '@megaplane/store/replica';
@@ -70,7 +71,7 @@ export class Feed {
   async start(): Promise<string | null> {
     const failure = await this.#load();
     if (failure !== null) return failure;
-    this.#timer = setInterval(() => this.#beat(), HEARTBEAT_MS);
+    this.#timer = everyMs(HEARTBEAT_MS, () => this.#beat());
     this.#timer.unref();
     void this.#follow();
     return null;
@@ -233,7 +234,7 @@ export class Feed {
     this.#reason = reason;
     this.#failures++;
     const { promise, resolve } = Promise.withResolvers<void>();
-    setTimeout(resolve, waitMs).unref();
+    afterMs(waitMs, resolve).unref();
     await promise;
   }
 

@@ -1,5 +1,6 @@
 // shell: connects to etcd and starts what follows it
 /** `--etcd-servers`: from flags to a storage that is loaded and follows its cluster. */
+import { everyMs } from '@megaplane/base/deferred';
 import { EtcdClient } from '@megaplane/etcd/client/client';
 import { parseEndpoints, type Endpoint } from '@megaplane/etcd/client/endpoints';
 import type { StorageOptions } from '@megaplane/store/contract';
@@ -100,7 +101,7 @@ async function openOne(
     log,
   });
   const compactor = new Compactor(client, (message) => log('warn', message));
-  const timer = setInterval(() => storage.tick(performance.now()), TICK_MS).unref();
+  const timer = everyMs(TICK_MS, () => storage.tick(performance.now())).unref();
   const storage = new EtcdStorage({
     client,
     feed,

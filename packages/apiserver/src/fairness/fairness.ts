@@ -9,6 +9,7 @@
  * that they have used for each of their seats, and within a level its flows do, by fair queuing. A
  * flood fills its own queues; a kubelet's lease goes next.
  */
+import { actFor, unowned } from '@megaplane/base/deferred';
 import type { Exchange, Rest } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
@@ -69,7 +70,8 @@ export class Fairness {
   /** `late` is told of requests that ran in a later turn than they came in. */
   constructor(world: World, options: FairnessOptions, late: (exchange: Exchange) => void) {
     this.#options = options;
-    this.#defer = (work) => world.edge.defer(work);
+    // whose turn it happens to be has nothing to do with what comes then
+    this.#defer = (work) => world.edge.defer(unowned(work));
     this.#estimate = new WorkEstimate(world);
     this.#late = late;
     this.config = new FlowConfig(world, options.serverSeats, options.clockMs, () => {
@@ -304,7 +306,7 @@ export class Fairness {
     };
     const around = this.#current;
     this.#current = ticket;
-    held.run();
+    actFor(waiter, held.run);
     this.#current = around;
     const endMs = this.#options.clockMs();
     level.usage += (endMs - nowMs) / Math.max(1, level.seats);

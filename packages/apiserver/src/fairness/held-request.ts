@@ -1,4 +1,5 @@
 /** A request on its way through priority and fairness, and where it goes. */
+import type { Owner } from '@megaplane/base/deferred';
 import type { Exchange } from '@megaplane/wire/exchange';
 import type { Identity } from '../identity.ts';
 import type { RequestInfo } from '../request-info.ts';
@@ -16,7 +17,7 @@ export interface Route {
 }
 
 /** Who waits for a turn: a `Call`, or a renewal of a lease, of which less is known. */
-export interface Waiter {
+export interface Waiter extends Owner {
   readonly exchange: Exchange;
   readonly identity: Identity;
   readonly info: RequestInfo;

@@ -3,6 +3,7 @@
  * Flags of the audit log, under upstream's names and with upstream's defaults
  * (apiserver/pkg/server/options/audit.go), and what they come to.
  */
+import { afterMs } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
@@ -88,7 +89,7 @@ export interface AuditEdge {
 
 const TIMERS: AuditTimers = {
   nowMs: () => performance.now(),
-  after: (ms, work) => void setTimeout(work, ms).unref(),
+  after: (ms, work) => void afterMs(ms, work).unref(),
   random: () => Math.random(),
 };
 
@@ -122,7 +123,7 @@ export function openAudit(flags: AuditFlags, edge: AuditEdge): AuditService | nu
     close: () =>
       Promise.race([
         backend.close(),
-        new Promise<void>((done) => void setTimeout(done, CLOSE_MS).unref()),
+        new Promise<void>((done) => void afterMs(CLOSE_MS, done).unref()),
       ]),
   };
 }

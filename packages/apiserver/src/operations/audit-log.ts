@@ -4,6 +4,7 @@
  * request must know. A file that is full is put aside under a name with its time (as lumberjack
  * names them); old ones go.
  */
+import { nextTurn } from '@megaplane/base/deferred';
 import {
   closeSync,
   createReadStream,
@@ -103,7 +104,7 @@ export class AuditLog implements AuditBackend {
     told(true);
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(() => this.#flush());
+    nextTurn(() => this.#flush());
   }
 
   /** Writes what waits; whether all of it is written. */

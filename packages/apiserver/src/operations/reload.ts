@@ -1,5 +1,6 @@
 // shell: looks at files again and again
 /** Certificates that are renewed on disk are taken up without a restart. */
+import { everyMs } from '@megaplane/base/deferred';
 import type { Listener, ListenTls } from '@megaplane/wire/listener';
 
 /** A changed file is taken in so much later at most. */
@@ -13,11 +14,11 @@ export function reloadCertificates(
   listener: Listener,
   read: () => ListenTls,
   log: (level: 'info' | 'error', message: string) => void,
-  everyMs: number = RELOAD_MS,
+  periodMs: number = RELOAD_MS,
   onReload: () => void = () => {},
 ): () => void {
   let last = JSON.stringify(read());
-  const timer = setInterval(() => {
+  const timer = everyMs(periodMs, () => {
     try {
       const tls = read();
       const now = JSON.stringify(tls);
@@ -31,7 +32,7 @@ export function reloadCertificates(
       const why = error instanceof Error ? error.message : String(error);
       log('error', `the serving certificate was not loaded again: ${why}`);
     }
-  }, everyMs);
+  });
   timer.unref();
   return () => clearInterval(timer);
 }

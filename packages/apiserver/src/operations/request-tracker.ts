@@ -6,6 +6,7 @@
  * Most requests are answered in the turn in which they came; only those that wait for somebody
  * (etcd, a webhook) are held in a list.
  */
+import { actFor } from '@megaplane/base/deferred';
 import { timeout } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import type { Metrics } from '../metrics.ts';
@@ -200,7 +201,7 @@ export class RequestTracker {
       if (call.exchange.closed) this.#drop(call);
       else if (nowMs - call.nowMs >= this.#limitOf(call)) {
         call.retry = null;
-        call.fail(timeout());
+        actFor(call, () => call.fail(timeout()));
       }
     }
   }

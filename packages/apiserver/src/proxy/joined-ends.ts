@@ -1,4 +1,5 @@
 // shell: two connections that are one
+import { guarded } from '@megaplane/base/deferred';
 import type { Socket } from 'node:net';
 import type { FieldList, UpgradedStream } from '@megaplane/wire/exchange';
 
@@ -31,7 +32,13 @@ export function joinEnds(near: UpgradedStream, socket: Socket, ended: () => void
     ended();
   };
   near.onEnd = () => socket.end();
-  socket.on('end', () => near.end());
-  socket.on('error', () => socket.destroy());
-  socket.on('close', over);
+  socket.on(
+    'end',
+    guarded(() => near.end()),
+  );
+  socket.on(
+    'error',
+    guarded(() => socket.destroy()),
+  );
+  socket.on('close', guarded(over));
 }

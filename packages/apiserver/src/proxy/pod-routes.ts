@@ -292,6 +292,11 @@ function toWorkload(
     return;
   }
   if (sendsToSlash(call)) return;
+  if (!/^[0-9]*$/.test(port)) {
+    const why = `dial tcp: lookup tcp/${port}: unknown port`;
+    call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
+    return;
+  }
   relay.pass(call, {
     peer: 'workload',
     isTls: scheme === 'https',

@@ -7,6 +7,7 @@
  * over WebSocket to a kubelet that speaks SPDY is unpacked here, see `spdy-tunnel.ts`.
  */
 import { isIP } from 'node:net';
+import { afterMs, guarded, unawaited } from '@megaplane/base/deferred';
 import { addToMember } from '@megaplane/base/members';
 import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'node:https';
@@ -28,6 +29,7 @@ import { openUpgrade, type UpgradeTls } from './upgrade.ts';
 
 /** Requests that are being passed on; more get 429. */
 const RELAYED_MAX = 4096;
+const PORT_MAX = 65_535;
 /** Bytes of a kubelet's words that a Status carries. */
 const FAILURE_BYTES_MAX = 50_000;
 /** A target that cannot be reached by then is not. */
@@ -73,30 +75,49 @@ export class SocketRelay implements Relay {
       call.fail(tooManyRequests('Too many requests, please try again later.', 1));
       return;
     }
+    if (target.port > PORT_MAX) {
+      const why = `dial tcp: address ${target.port}: invalid port`;
+      call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
+      return;
+    }
     if (target.peer !== 'workload' || isIP(target.host) !== 0) {
       this.#pass(call, target);
       return;
     }
     call.keepBody();
-    resolveProxyable(target.host, (found) => {
+    const go = guarded((found: { readonly address: string } | { readonly why: string }) => {
       if (call.exchange.closed || call.code !== 0) return;
       if ('why' in found) call.fail(badRequest(found.why));
       else this.#pass(call, { ...target, host: found.address, serverName: target.host });
     });
+    resolveProxyable(target.host, go);
   }
 
   #pass(call: Call, target: Target): void {
     this.#relayed++;
+    let isOver = false;
     const ended = (): void => {
-      this.#relayed--;
+      if (!isOver) this.#relayed--;
+      isOver = true;
     };
     const isUpgrade = call.exchange.upgradeProtocol !== undefined;
-    if (target.needsUpgrade && !isUpgrade) {
-      call.fail(badRequest('Upgrade request required'));
+    try {
+      if (target.needsUpgrade && !isUpgrade) {
+        call.fail(badRequest('Upgrade request required'));
+        ended();
+      } else if (isUpgrade) {
+        openUpgrade(call, target, passedFields(call, target), this.#tlsOf(target), ended);
+      } else this.#request(call, target, ended);
+    } catch (error) {
+      // what Node refuses to send it refuses at once
       ended();
-    } else if (isUpgrade) {
-      openUpgrade(call, target, passedFields(call, target), this.#tlsOf(target), ended);
-    } else this.#request(call, target, ended);
+      throw error;
+    }
+  }
+
+  /** Requests that are being passed on. */
+  get relayed(): number {
+    return this.#relayed;
   }
 
   #tlsOf(target: Target): UpgradeTls {
@@ -131,34 +152,50 @@ export class SocketRelay implements Relay {
       isOver = true;
       ended();
     };
-    sent.on('socket', (socket) => {
-      // an answer may take its time; only the way to it may not. A kept socket connects no more
-      if (socket.connecting) socket.once('connect', () => socket.setTimeout(0));
-      else socket.setTimeout(0);
-    });
-    sent.on('timeout', () => sent.destroy(new Error('dial timeout')));
-    sent.on('error', (error) => {
-      const isAnswered = call.code !== 0;
-      finish();
-      if (exchange.closed) return;
-      if (isAnswered) exchange.reset();
-      else if (target.peer === 'extension') {
-        const why = goText(error, `${target.host}:${target.port}`);
-        call.sendText(503, `error trying to reach service: ${why}\n`);
-      } else if (target.isWrapped === true) {
-        const why = goText(error, `${target.host}:${target.port}`);
-        call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
-      } else call.fail(unclassified(requestText(exchange.method, target, error)));
-    });
-    sent.on('response', (answer) => {
-      answer.on('close', finish);
-      if (target.wrapsFailures && (answer.statusCode ?? 0) > 206) {
-        void explain(call, target, answer);
-      } else if (target.peer === 'extension' && isRedirect(answer)) {
-        answer.destroy();
-        call.send(502, 'text/plain; charset=utf-8', REDIRECTED);
-      } else stream(call, target, answer);
-    });
+    sent.on(
+      'socket',
+      guarded((socket) => {
+        // an answer may take its time; only the way to it may not. A kept socket connects no more
+        if (socket.connecting)
+          socket.once(
+            'connect',
+            guarded(() => socket.setTimeout(0)),
+          );
+        else socket.setTimeout(0);
+      }),
+    );
+    sent.on(
+      'timeout',
+      guarded(() => sent.destroy(new Error('dial timeout'))),
+    );
+    sent.on(
+      'error',
+      guarded((error) => {
+        const isAnswered = call.code !== 0;
+        finish();
+        if (exchange.closed) return;
+        if (isAnswered) exchange.reset();
+        else if (target.peer === 'extension') {
+          const why = goText(error, `${target.host}:${target.port}`);
+          call.sendText(503, `error trying to reach service: ${why}\n`);
+        } else if (target.isWrapped === true) {
+          const why = goText(error, `${target.host}:${target.port}`);
+          call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
+        } else call.fail(unclassified(requestText(exchange.method, target, error)));
+      }),
+    );
+    sent.on(
+      'response',
+      guarded((answer) => {
+        answer.on('close', guarded(finish));
+        if (target.wrapsFailures && (answer.statusCode ?? 0) > 206) {
+          unawaited(explain(call, target, answer));
+        } else if (target.peer === 'extension' && isRedirect(answer)) {
+          answer.destroy();
+          call.send(502, 'text/plain; charset=utf-8', REDIRECTED);
+        } else stream(call, target, answer);
+      }),
+    );
     exchange.onClose = () => sent.destroy();
     // it leaves when there is a connection, later than this turn perhaps
     call.keepBody();
@@ -181,32 +218,50 @@ export class SocketRelay implements Relay {
     const agent = this.#agentOf(target);
     const sent = tlsRequest({ host, port, path, servername, headers, agent });
     let late = (): void => finish({ why: 'context deadline exceeded' });
-    const timer = setTimeout(() => late(), timeoutMs);
+    const timer = afterMs(timeoutMs, () => late());
     const reached = (): void => {
       late = () => finish({ why: `context deadline exceeded${AWAITED}` });
     };
-    sent.on('socket', (socket) => {
-      if (socket.connecting) socket.once('secureConnect', reached);
-      else reached();
-    });
-    sent.on('error', (error) => finish({ why: goText(error, `${host}:${port}`) }));
-    sent.on('response', (answer) => {
-      const status = answer.statusCode ?? 502;
-      const pieces: Buffer[] = [];
-      let bytes = 0;
-      // who has begun to answer is there, whatever comes of the rest
-      late = () => finish({ status, body: null, type: '', etag: '' });
-      answer.on('data', (piece: Buffer) => {
-        pieces.push(piece);
-        bytes += piece.length;
-        if (bytes > FETCH_BYTES_MAX) late();
-      });
-      answer.on('error', () => late());
-      answer.on('end', () => {
-        const { 'content-type': type = '', etag = '' } = answer.headers;
-        finish({ status, body: Buffer.concat(pieces), type, etag });
-      });
-    });
+    sent.on(
+      'socket',
+      guarded((socket) => {
+        if (socket.connecting) socket.once('secureConnect', guarded(reached));
+        else reached();
+      }),
+    );
+    sent.on(
+      'error',
+      guarded((error) => finish({ why: goText(error, `${host}:${port}`) })),
+    );
+    sent.on(
+      'response',
+      guarded((answer) => {
+        const status = answer.statusCode ?? 502;
+        const pieces: Buffer[] = [];
+        let bytes = 0;
+        // who has begun to answer is there, whatever comes of the rest
+        late = () => finish({ status, body: null, type: '', etag: '' });
+        answer.on(
+          'data',
+          guarded((piece: Buffer) => {
+            pieces.push(piece);
+            bytes += piece.length;
+            if (bytes > FETCH_BYTES_MAX) late();
+          }),
+        );
+        answer.on(
+          'error',
+          guarded(() => late()),
+        );
+        answer.on(
+          'end',
+          guarded(() => {
+            const { 'content-type': type = '', etag = '' } = answer.headers;
+            finish({ status, body: Buffer.concat(pieces), type, etag });
+          }),
+        );
+      }),
+    );
     sent.end();
   }
 
@@ -334,12 +389,21 @@ function stream(call: Call, target: Target, answer: IncomingMessage): void {
   const { type, fields } = returnedFields(call, target, answer.rawHeaders);
   call.code = answer.statusCode ?? 502;
   exchange.open(call.code, type, fields);
-  answer.on('data', (bytes: Buffer) => {
-    exchange.write(bytes);
-    if (exchange.writable() <= 0) answer.pause();
-  });
+  answer.on(
+    'data',
+    guarded((bytes: Buffer) => {
+      exchange.write(bytes);
+      if (exchange.writable() <= 0) answer.pause();
+    }),
+  );
   exchange.onWritable = () => answer.resume();
-  answer.on('end', () => exchange.end());
-  answer.on('error', () => exchange.reset());
+  answer.on(
+    'end',
+    guarded(() => exchange.end()),
+  );
+  answer.on(
+    'error',
+    guarded(() => exchange.reset()),
+  );
   exchange.onClose = () => answer.destroy();
 }

@@ -3,6 +3,7 @@
  * Port-forward of kubectl 1.31 and later: a WebSocket whose messages are the bytes of SPDY/3.1
  * (KEP-4006). The kubelet gets the bytes, the client gets them as messages.
  */
+import { guarded } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { FieldList } from '@megaplane/wire/exchange';
@@ -72,14 +73,20 @@ export function tunnel(call: Call, socket: Socket, answer: Answer, ended: () => 
     onClose: () => socket.end(),
   });
   near.onData = (bytes, start, end) => reader.read(bytes.subarray(start, end));
-  socket.on('drain', () => near.resume());
+  socket.on(
+    'drain',
+    guarded(() => near.resume()),
+  );
   const send = (bytes: Buffer): void => {
     near.write(binaryFrame(bytes));
     if (near.writable() <= 0) socket.pause();
   };
   if (answer.rest.length > 0) send(answer.rest);
-  socket.on('data', send);
-  socket.on('end', () => near.write(closeFrame()));
+  socket.on('data', guarded(send));
+  socket.on(
+    'end',
+    guarded(() => near.write(closeFrame())),
+  );
   near.onWritable = () => socket.resume();
   joinEnds(near, socket, ended);
   socket.resume();

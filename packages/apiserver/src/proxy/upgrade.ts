@@ -1,4 +1,5 @@
 // shell: a connection of the client's, joined with one to the target
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { unclassified } from '@megaplane/machinery/status';
@@ -83,7 +84,7 @@ function askUpgrade(
     : connectPlain({ host, port });
   let isDone = false;
   let received: Buffer = Buffer.alloc(0);
-  const fail = (error: Error): void => {
+  const fail = guarded((error: Error): void => {
     if (isDone) return;
     isDone = true;
     socket.destroy();
@@ -91,9 +92,9 @@ function askUpgrade(
     if (exchange.closed) return;
     const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     call.fail(unclassified(`error dialing backend: ${goText(error, address)}`));
-  };
-  const timer = setTimeout(() => fail(new Error('dial timeout')), ANSWER_MS_MAX);
-  const onData = (bytes: Buffer): void => {
+  });
+  const timer = afterMs(ANSWER_MS_MAX, () => fail(new Error('dial timeout')));
+  const onData = guarded((bytes: Buffer): void => {
     received = Buffer.concat([received, bytes]);
     const end = received.indexOf('\r\n\r\n');
     if (end < 0) {
@@ -106,13 +107,22 @@ function askUpgrade(
     socket.off('error', fail);
     socket.pause();
     const answer = readHead(received.toString('latin1', 0, end));
-    done(socket, { ...answer, rest: received.subarray(end + 4) });
-  };
-  socket.on('error', fail);
-  socket.on('close', () => {
-    clearTimeout(timer);
-    fail(new Error('socket hang up'));
+    try {
+      done(socket, { ...answer, rest: received.subarray(end + 4) });
+    } catch (error) {
+      socket.destroy();
+      ended();
+      throw error;
+    }
   });
+  socket.on('error', fail);
+  socket.on(
+    'close',
+    guarded(() => {
+      clearTimeout(timer);
+      fail(new Error('socket hang up'));
+    }),
+  );
   socket.on('data', onData);
   exchange.onClose = () => {
     isDone = true;
@@ -142,12 +152,18 @@ function joinStreams(call: Call, socket: Socket, answer: Answer, ended: () => vo
     // the wire's bytes are good during the call only
     if (!socket.write(Buffer.from(bytes.subarray(start, end)))) near.pause();
   };
-  socket.on('drain', () => near.resume());
+  socket.on(
+    'drain',
+    guarded(() => near.resume()),
+  );
   joinEnds(near, socket, ended);
-  socket.on('data', (bytes: Buffer) => {
-    near.write(bytes);
-    if (near.writable() <= 0) socket.pause();
-  });
+  socket.on(
+    'data',
+    guarded((bytes: Buffer) => {
+      near.write(bytes);
+      if (near.writable() <= 0) socket.pause();
+    }),
+  );
   near.onWritable = () => socket.resume();
   socket.resume();
 }
@@ -170,9 +186,12 @@ function refuse(call: Call, socket: Socket, answer: Answer, ended: () => void): 
     body = Buffer.concat([body, bytes]).subarray(0, REFUSAL_BYTES_MAX);
     if (body.length >= limit) finish();
   };
-  socket.on('data', onData);
-  socket.on('close', finish);
-  socket.on('error', () => socket.destroy());
+  socket.on('data', guarded(onData));
+  socket.on('close', guarded(finish));
+  socket.on(
+    'error',
+    guarded(() => socket.destroy()),
+  );
   if (body.length >= limit) finish();
   else socket.resume();
 }

@@ -1,5 +1,6 @@
 // shell: standard output
 /** `megaplane nodes chaos`: what may happen to nodes, one line each. */
+import { guarded } from '@megaplane/base/deferred';
 import type { KubeClient } from '@megaplane/client/kube-client';
 import type { Fault } from '@megaplane/nodes/chaos/fault';
 import { formatDuration } from '@megaplane/base/limits';
@@ -199,11 +200,11 @@ function addDrains(chaos: Command, act: Act): void {
 /** Aborted by the first signal; the second one ends the process as ever. */
 function untilInterrupted(): AbortSignal {
   const controller = new AbortController();
-  const stop = (): void => {
+  const stop = guarded((): void => {
     process.off('SIGINT', stop).off('SIGTERM', stop);
     warn('stopping: the nodes of this wave are brought back');
     controller.abort();
-  };
+  });
   process.on('SIGINT', stop).on('SIGTERM', stop);
   return controller.signal;
 }

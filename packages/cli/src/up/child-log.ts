@@ -1,5 +1,6 @@
 // shell: a file, and the time after which it is tried again
 /** The file that a child's lines go to. */
+import { guarded } from '@megaplane/base/deferred';
 import { createWriteStream } from 'node:fs';
 import type { WriteStream } from 'node:fs';
 
@@ -43,13 +44,16 @@ export class ChildLog {
 
   #open(): WriteStream {
     const stream = createWriteStream(this.#file, { flags: 'a', mode: 0o600 });
-    stream.on('error', (error) => {
-      // One report for a disk that stays full.
-      if (this.#lost === 0) this.#report(`its log misses lines from here on: ${error.message}`);
-      this.#lost++;
-      this.#isFailed = true;
-      this.#failedMs = this.#nowMs();
-    });
+    stream.on(
+      'error',
+      guarded((error) => {
+        // One report for a disk that stays full.
+        if (this.#lost === 0) this.#report(`its log misses lines from here on: ${error.message}`);
+        this.#lost++;
+        this.#isFailed = true;
+        this.#failedMs = this.#nowMs();
+      }),
+    );
     return stream;
   }
 

@@ -1,5 +1,6 @@
 // shell: processes, their pipes and timers
 /** Child processes under supervision: `supervision.ts` decides, this file does. */
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
@@ -100,10 +101,10 @@ export class Child {
   /** A timer counts from the start of the loop's turn and so may be early: then it waits again. */
   #wakeAt(timeMs: number): void {
     const leftMs = Math.max(0, timeMs - performance.now());
-    setTimeout(() => {
+    afterMs(leftMs, () => {
       if (performance.now() < timeMs) this.#wakeAt(timeMs);
       else this.#feed({ kind: 'tick' });
-    }, leftMs);
+    });
   }
 
   #spawn(): void {
@@ -120,20 +121,38 @@ export class Child {
     if (this.#process !== undefined) this.restarts++;
     this.#process = child;
     this.#lastLines = [];
-    child.on('error', (error) => this.#note(`cannot be started: ${reasonOf(error)}`));
-    child.on('close', (code, signal) => {
-      const end = signal === null ? `code ${code}` : `signal ${signal}`;
-      const lastWords = code === 0 || signal !== null ? undefined : this.#lastWords();
-      this.#feed({ kind: 'exited', exit: lastWords === undefined ? end : `${end}: ${lastWords}` });
-    });
+    child.on(
+      'error',
+      guarded((error) => this.#note(`cannot be started: ${reasonOf(error)}`)),
+    );
+    child.on(
+      'close',
+      guarded((code, signal) => {
+        const end = signal === null ? `code ${code}` : `signal ${signal}`;
+        const lastWords = code === 0 || signal !== null ? undefined : this.#lastWords();
+        this.#feed({
+          kind: 'exited',
+          exit: lastWords === undefined ? end : `${end}: ${lastWords}`,
+        });
+      }),
+    );
     // A process that could not be made for want of descriptors has no streams either.
     const { stdin, stdout, stderr }: Partial<typeof child> = child;
-    stdin?.on('error', () => this.#log.write('stdin of the child is closed'));
+    stdin?.on(
+      'error',
+      guarded(() => this.#log.write('stdin of the child is closed')),
+    );
     if (stdout !== undefined) {
-      createInterface({ input: stdout }).on('line', (line) => this.#hear(line));
+      createInterface({ input: stdout }).on(
+        'line',
+        guarded((line) => this.#hear(line)),
+      );
     }
     if (stderr !== undefined) {
-      createInterface({ input: stderr }).on('line', (line) => this.#note(line));
+      createInterface({ input: stderr }).on(
+        'line',
+        guarded((line) => this.#note(line)),
+      );
     }
   }
 

@@ -1,4 +1,5 @@
 // shell: starts, watches and stops the processes of a cluster
+import { guarded } from '@megaplane/base/deferred';
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
@@ -50,7 +51,10 @@ export async function runUp(asked: UpOptions): Promise<number> {
   const options = { ...asked, dataDir };
   const end = new AbortController();
   const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
-  end.signal.addEventListener('abort', () => onEnd());
+  end.signal.addEventListener(
+    'abort',
+    guarded(() => onEnd()),
+  );
   const cluster: Cluster = { options, children: new Map(), timings: { memory: [] }, end, ended };
   listenForSignals(end);
   try {
@@ -114,7 +118,10 @@ function listenForSignals(end: AbortController): void {
     if (++signals > 1) process.exit(1);
     end.abort();
   };
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
+  process
+    .on('SIGINT', guarded(onSignal))
+    .on('SIGTERM', guarded(onSignal))
+    .on('SIGHUP', guarded(onSignal));
 }
 
 /** Resolves when the cluster is to be stopped: true when all that was asked for was reached. */
@@ -164,7 +171,10 @@ export async function kubeletPortFor(securePort: number): Promise<number> {
   if (securePort === 0) return 0;
   const probe = createServer();
   const isFree = await new Promise<boolean>((resolve) => {
-    probe.once('error', () => resolve(false));
+    probe.once(
+      'error',
+      guarded(() => resolve(false)),
+    );
     probe.listen(KUBELET_PORT, '127.0.0.1', () => resolve(true));
   });
   if (isFree) await new Promise((resolve) => probe.close(resolve));

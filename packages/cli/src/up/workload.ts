@@ -3,6 +3,7 @@
  * first, so that deleting `res-0` lets the garbage collector remove them all. Those that a data
  * directory has already are counted, and only what lacks is created.
  */
+import { guarded } from '@megaplane/base/deferred';
 import { asBuffer } from '@megaplane/base/bytes';
 import type { Client, ClientResponse } from '@megaplane/client/client';
 import { CONTENT, STATUS_NONE } from '@megaplane/client/client';
@@ -135,7 +136,10 @@ function createOwned(
         reject(new Error(`pod res-${index} is refused (${status}): ${text.slice(0, 500)}`));
       }
     };
-    signal.addEventListener('abort', () => resolve());
+    signal.addEventListener(
+      'abort',
+      guarded(() => resolve()),
+    );
     client.onRoom(pump);
     pump();
   });

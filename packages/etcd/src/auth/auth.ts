@@ -1,5 +1,6 @@
 // shell: clocks, randomness and key files of users
 /** Puts the parts of users and roles together for a server. */
+import { turnOver } from '@megaplane/base/deferred';
 import { createPrivateKey, createPublicKey, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@megaplane/base/limits';
@@ -52,7 +53,7 @@ async function runSliced<T>(work: Generator<void, T>): Promise<T> {
   for (;;) {
     const { done, value } = work.next();
     if (done === true) return value;
-    await new Promise((resolve) => setImmediate(resolve));
+    await turnOver();
   }
 }
 

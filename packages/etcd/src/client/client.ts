@@ -3,6 +3,7 @@
  * A client for any server of etcd's API: what Kubernetes needs of it. Calls are promises that never
  * reject: a failure is a value whose `message` is what a Go client would print.
  */
+import { afterMs } from '@megaplane/base/deferred';
 import type { GrpcClient, GrpcClientCall, GrpcStatus } from '@megaplane/wire/grpc';
 import { Endpoints, type EndpointsOptions } from './endpoints.ts';
 import {
@@ -163,7 +164,7 @@ export class EtcdClient {
     if (waitMs <= 0) return null;
     const patienceMs = Math.max(PATIENCE_MS_MIN, DOWN_MS_MAX - this.#endpoints.downForMs);
     const { promise, resolve } = Promise.withResolvers<null>();
-    const timer = setTimeout(() => resolve(null), Math.min(waitMs, patienceMs));
+    const timer = afterMs(Math.min(waitMs, patienceMs), () => resolve(null));
     const client = await Promise.race([this.#endpoints.open(), promise]);
     clearTimeout(timer);
     return client;
@@ -239,6 +240,6 @@ function textOf({ code, message, failure }: GrpcStatus): string {
 
 function pause(ms: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  setTimeout(resolve, Math.max(0, ms));
+  afterMs(Math.max(0, ms), resolve);
   return promise;
 }

@@ -4,6 +4,7 @@
  * or is given up moves on to the next endpoint; once all were tried, the next round waits, longer
  * each time. Requests that were certainly not worked on are given again there.
  */
+import { afterMs } from '@megaplane/base/deferred';
 import { connect, type ConnectTls } from '@megaplane/wire/connect';
 import type { GrpcClient } from '@megaplane/wire/grpc';
 import { grpcClient } from '@megaplane/wire/grpc-client';
@@ -114,7 +115,7 @@ export class Endpoints {
     const client = grpcClient(connection);
     this.#client = client;
     const waitMs = this.#options.connectMsMax ?? CONNECT_MS_MAX;
-    const slow = setTimeout(() => connection.destroy(), waitMs);
+    const slow = afterMs(waitMs, () => connection.destroy());
     slow.unref();
     connection.onOpen = () => {
       clearTimeout(slow);
@@ -156,7 +157,7 @@ export class Endpoints {
     this.#failures++;
     const round = Math.floor(this.#failures / endpoints.length);
     const waitMs = round === 0 ? 0 : Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** (round - 1));
-    this.#timer = setTimeout(() => this.#connect(), waitMs);
+    this.#timer = afterMs(waitMs, () => this.#connect());
     this.#timer.unref();
   }
 

@@ -4,6 +4,7 @@
  * one part a turn, so that requests wait for a part alone. Who asks meanwhile gets a text that was
  * begun afterwards, all of them the same.
  */
+import { nextTurn } from '@megaplane/base/deferred';
 
 export class Scrapes {
   readonly #begin: () => Generator<void, string>;
@@ -29,7 +30,7 @@ export class Scrapes {
     const step = (): void => {
       const part = parts.next();
       if (part.done !== true) {
-        setImmediate(step);
+        nextTurn(step);
         return;
       }
       for (const answer of answers) answer(part.value);

@@ -1,4 +1,5 @@
 /** Empties nodes as `kubectl drain` does, and brings nodes to another version in waves. */
+import { guarded } from '@megaplane/base/deferred';
 import { CONTENT, STATUS_NONE, type Client } from '@megaplane/client/client';
 import { readPages } from '@megaplane/client/pager';
 import { listAt, stringAt } from '@megaplane/machinery/json';
@@ -137,7 +138,11 @@ async function pause(durationMs: number, { client, stop }: DrainOptions): Promis
   if (stop?.aborted === true) return;
   await new Promise<void>((resolve) => {
     client.timers.after(durationMs, resolve);
-    stop?.addEventListener('abort', () => resolve(), { once: true });
+    stop?.addEventListener(
+      'abort',
+      guarded(() => resolve()),
+      { once: true },
+    );
   });
 }
 

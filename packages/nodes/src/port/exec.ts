@@ -1,5 +1,6 @@
 // shell: child processes
 /** Runs the command of an exec where its rule says, and joins it with the client's streams. */
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -91,9 +92,12 @@ function join(
     isOver = true;
   };
   const pump = (source: Readable, name: 'stdout' | 'stderr'): void => {
-    source.on('data', (bytes: Buffer) => {
-      if (!streams.write(name, bytes)) source.pause();
-    });
+    source.on(
+      'data',
+      guarded((bytes: Buffer) => {
+        if (!streams.write(name, bytes)) source.pause();
+      }),
+    );
   };
   pump(stdout, 'stdout');
   pump(stderr, wanted.tty ? 'stdout' : 'stderr');
@@ -102,8 +106,14 @@ function join(
     stderr.resume();
   };
   // a command that reads no input closes it, which is no failure
-  stdin.on('error', () => streams.resume());
-  stdin.on('drain', () => streams.resume());
+  stdin.on(
+    'error',
+    guarded(() => streams.resume()),
+  );
+  stdin.on(
+    'drain',
+    guarded(() => streams.resume()),
+  );
   streams.onStdin = (bytes) => {
     if (stdin.writable && !stdin.write(bytes)) streams.pause();
   };
@@ -113,19 +123,25 @@ function join(
     isOver = true;
     killGroup(child);
   };
-  child.on('error', (error: NodeJS.ErrnoException) => {
-    const name = command[0] ?? '';
-    const isMissing = error.code === 'ENOENT' && !name.includes('/');
-    const why = isMissing
-      ? `exec: ${JSON.stringify(name)}: executable file not found in $PATH`
-      : `fork/exec ${name}: ${reasonOf(error)}`;
-    finish(internalStatus(`error executing command in container: ${why}`));
-  });
-  child.on('close', (code, signal) => {
-    // container runtimes tell a signal as shells do
-    const ended = signal === null ? (code ?? 0) : SIGNAL_EXIT + constants.signals[signal];
-    finish(ended === 0 ? SUCCESS : exitStatus(ended));
-  });
+  child.on(
+    'error',
+    guarded((error: NodeJS.ErrnoException) => {
+      const name = command[0] ?? '';
+      const isMissing = error.code === 'ENOENT' && !name.includes('/');
+      const why = isMissing
+        ? `exec: ${JSON.stringify(name)}: executable file not found in $PATH`
+        : `fork/exec ${name}: ${reasonOf(error)}`;
+      finish(internalStatus(`error executing command in container: ${why}`));
+    }),
+  );
+  child.on(
+    'close',
+    guarded((code, signal) => {
+      // container runtimes tell a signal as shells do
+      const ended = signal === null ? (code ?? 0) : SIGNAL_EXIT + constants.signals[signal];
+      finish(ended === 0 ? SUCCESS : exitStatus(ended));
+    }),
+  );
 }
 
 /**
@@ -149,11 +165,14 @@ function runInTerminal(
     const environment = { TERM: 'xterm', ...target.environment, SHELL: '/bin/sh' };
     const args = ['script', '-qefc', text, '/dev/null'];
     child = start({ ...target, environment }, args, 'pipe');
-    child.stdio[3]?.on('data', (bytes: Buffer) => (terminal += bytes.toString('latin1').trim()));
+    child.stdio[3]?.on(
+      'data',
+      guarded((bytes: Buffer) => (terminal += bytes.toString('latin1').trim())),
+    );
     const wanted = { stdin: true, stdout: true, stderr: false, tty: true };
     join(child, ['script'], wanted, streams);
   };
-  const timer = setTimeout(begin, FIRST_SIZE_MS);
+  const timer = afterMs(FIRST_SIZE_MS, begin);
   streams.onClose = () => clearTimeout(timer);
   const early: Buffer[] = [];
   streams.onStdin = (bytes) => {
@@ -171,7 +190,10 @@ function runInTerminal(
     else if (terminal !== '') {
       const args = ['-F', terminal, 'cols', String(columns), 'rows', String(rows)];
       // a terminal that has just gone needs no size
-      spawn('stty', args, { stdio: 'ignore' }).on('error', () => undefined);
+      spawn('stty', args, { stdio: 'ignore' }).on(
+        'error',
+        guarded(() => undefined),
+      );
     }
   };
 }

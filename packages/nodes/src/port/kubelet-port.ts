@@ -5,6 +5,7 @@
  * which of the two a client speaks.
  */
 import { constants } from 'node:crypto';
+import { afterMs, guarded, unawaited } from '@megaplane/base/deferred';
 import { createServer as createPlain, type IncomingMessage, type Server } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import { createServer as createTls } from 'node:https';
@@ -60,7 +61,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
   const { host, port } = listenAddress(options.address);
   const routes = new KubeletRoutes(options);
   const plain = createPlain((request, response) => {
-    void answerPlain(routes, request, response);
+    unawaited(answerPlain(routes, request, response));
   });
   const { certificate, key, clientCa, frontProxy } = options.tls;
   const authorities = [clientCa, frontProxy?.authority].filter((one) => typeof one === 'string');
@@ -73,23 +74,32 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
         ? {}
         : { ca: authorities, requestCert: true, rejectUnauthorized: false }),
     },
-    (request, response) => void answerSecure(options, routes, request, response),
+    (request, response) => unawaited(answerSecure(options, routes, request, response)),
   );
-  secure.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void upgradeSecure(options, routes, request, socket, head);
-  });
+  secure.on(
+    'upgrade',
+    guarded((request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      unawaited(upgradeSecure(options, routes, request, socket, head));
+    }),
+  );
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+    socket.on(
+      'close',
+      guarded(() => sockets.delete(socket)),
+    );
     sniff(socket, plain, secure);
   });
   server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
-      reject(new Error(`--server-address: cannot listen on ${options.address}: ${reason}`));
-    });
+    server.once(
+      'error',
+      guarded((error: NodeJS.ErrnoException) => {
+        const reason = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
+        reject(new Error(`--server-address: cannot listen on ${options.address}: ${reason}`));
+      }),
+    );
     server.listen(port, host || '0.0.0.0', resolve);
   });
   const bound = server.address() as AddressInfo;
@@ -106,16 +116,25 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
 }
 
 function sniff(socket: Socket, plain: Server, secure: Server): void {
-  socket.on('error', () => socket.destroy());
-  const timer = setTimeout(() => socket.destroy(), FIRST_BYTE_MS);
-  socket.once('close', () => clearTimeout(timer));
-  socket.once('readable', () => {
-    clearTimeout(timer);
-    const first = socket.read() as Buffer | null;
-    if (first === null) return void socket.destroy();
-    socket.unshift(first);
-    (first[0] === TLS_HANDSHAKE ? secure : plain).emit('connection', socket);
-  });
+  socket.on(
+    'error',
+    guarded(() => socket.destroy()),
+  );
+  const timer = afterMs(FIRST_BYTE_MS, () => socket.destroy());
+  socket.once(
+    'close',
+    guarded(() => clearTimeout(timer)),
+  );
+  socket.once(
+    'readable',
+    guarded(() => {
+      clearTimeout(timer);
+      const first = socket.read() as Buffer | null;
+      if (first === null) return void socket.destroy();
+      socket.unshift(first);
+      (first[0] === TLS_HANDSHAKE ? secure : plain).emit('connection', socket);
+    }),
+  );
 }
 
 async function answerPlain(
@@ -123,7 +142,7 @@ async function answerPlain(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  await guarded(response, async () => {
+  await answered(response, async () => {
     if (routes.answerPublic(request, response, 'http')) return;
     if (await routes.answerPage(request, response)) return;
     response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
@@ -137,7 +156,7 @@ async function answerSecure(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  await guarded(response, async () => {
+  await answered(response, async () => {
     if (portRequest(request).path === '/healthz') {
       routes.answerPublic(request, response, 'https');
       return;
@@ -154,7 +173,7 @@ async function answerSecure(
 }
 
 /** What fails behind a request is an answer of 500, never the end of the process. */
-async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
+async function answered(response: ServerResponse, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
@@ -170,7 +189,10 @@ async function upgradeSecure(
   socket: Duplex,
   head: Buffer,
 ): Promise<void> {
-  socket.on('error', () => socket.destroy());
+  socket.on(
+    'error',
+    guarded(() => socket.destroy()),
+  );
   try {
     const access = await decide(options, request);
     if (access.kind === 'refused') refuseUpgrade(socket, access.code, access.text);

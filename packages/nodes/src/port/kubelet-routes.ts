@@ -1,5 +1,6 @@
 // shell: answers over sockets
 /** What the kubelets' port answers once it is known who asks: logs, metrics, ways into pods. */
+import { guarded } from '@megaplane/base/deferred';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -319,8 +320,14 @@ function responseTarget(response: ServerResponse): {
   write(bytes: Buffer): Promise<void> | void;
 } {
   let wake: () => void = () => {};
-  response.on('drain', () => wake());
-  response.on('close', () => wake());
+  response.on(
+    'drain',
+    guarded(() => wake()),
+  );
+  response.on(
+    'close',
+    guarded(() => wake()),
+  );
   return {
     get isClosed() {
       return response.destroyed || response.closed;

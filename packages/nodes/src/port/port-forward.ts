@@ -3,6 +3,7 @@
  * Port-forward over SPDY: for each connection at the client's end two streams with one request id,
  * one for data and one on which only a failure is told.
  */
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -74,13 +75,19 @@ function forward(
   };
   if (item instanceof Error) return fail(item.message);
   const near = new StreamEnd(session, data);
-  near.on('error', () => near.destroy());
-  near.on('close', () => {
-    error.end();
-    data.end();
-    session.forget(data.id);
-    session.forget(error.id);
-  });
+  near.on(
+    'error',
+    guarded(() => near.destroy()),
+  );
+  near.on(
+    'close',
+    guarded(() => {
+      error.end();
+      data.end();
+      session.forget(data.id);
+      session.forget(error.id);
+    }),
+  );
   const { command, target, httpRoutes } = item;
   if (command.length > 0) runCommand(command, near, fail);
   else if (target !== null) dial(target, near, fail);
@@ -95,23 +102,38 @@ function runCommand(command: readonly string[], near: Duplex, fail: (why: string
     env: cleanEnvironment(),
   });
   keepGroup(child);
-  child.on('error', (error) => {
-    fail(`cmd start: ${command.join(' ')}: fork/exec ${program}: ${reasonOf(error)}`);
-    near.destroy();
-  });
+  child.on(
+    'error',
+    guarded((error) => {
+      fail(`cmd start: ${command.join(' ')}: fork/exec ${program}: ${reasonOf(error)}`);
+      near.destroy();
+    }),
+  );
   // a command that reads no more is not a failure
-  child.stdin.on('error', () => undefined);
+  child.stdin.on(
+    'error',
+    guarded(() => undefined),
+  );
   let complaint = '';
-  child.stderr.on('data', (bytes: Buffer) => {
-    complaint = `${complaint}${bytes.toString('utf8')}`.slice(0, COMPLAINT_LENGTH_MAX);
-  });
-  child.on('close', (code) => {
-    near.end(() => {
-      if (code === null || code === 0) return;
-      fail(`cmd wait: ${command.join(' ')}: exit status ${code}\n${complaint}`);
-    });
-  });
-  near.on('close', () => killGroup(child));
+  child.stderr.on(
+    'data',
+    guarded((bytes: Buffer) => {
+      complaint = `${complaint}${bytes.toString('utf8')}`.slice(0, COMPLAINT_LENGTH_MAX);
+    }),
+  );
+  child.on(
+    'close',
+    guarded((code) => {
+      near.end(() => {
+        if (code === null || code === 0) return;
+        fail(`cmd wait: ${command.join(' ')}: exit status ${code}\n${complaint}`);
+      });
+    }),
+  );
+  near.on(
+    'close',
+    guarded(() => killGroup(child)),
+  );
   near.pipe(child.stdin);
   child.stdout.pipe(near, { end: false });
 }
@@ -145,7 +167,10 @@ class StreamEnd extends Duplex {
     };
     stream.onEnd = () => this.push(null);
     stream.onReset = () => this.destroy();
-    this.on('drained', () => session.resume());
+    this.on(
+      'drained',
+      guarded(() => session.resume()),
+    );
   }
 
   override _read(): void {
@@ -155,7 +180,7 @@ class StreamEnd extends Duplex {
   override _write(bytes: Buffer, _encoding: string, done: (error?: Error) => void): void {
     // the socket keeps what it cannot send yet; a turn is given to others in between
     if (this.#stream.write(bytes)) done();
-    else setTimeout(done, 1);
+    else afterMs(1, done);
   }
 
   override _final(done: () => void): void {

@@ -1,5 +1,6 @@
 // shell: child processes
 /** Commands as groups of processes, so that nothing that they have started outlives them or us. */
+import { guarded } from '@megaplane/base/deferred';
 import type { ChildProcess } from 'node:child_process';
 
 const running: Set<ChildProcess> = new Set();
@@ -7,10 +8,17 @@ let isWatching = false;
 
 /** Keeps a command that was spawned `detached`: it ends with this process at the latest. */
 export function keepGroup(child: ChildProcess): void {
-  if (!isWatching) process.on('exit', () => running.forEach(killGroup));
+  if (!isWatching)
+    process.on(
+      'exit',
+      guarded(() => running.forEach(killGroup)),
+    );
   isWatching = true;
   running.add(child);
-  child.on('close', () => running.delete(child));
+  child.on(
+    'close',
+    guarded(() => running.delete(child)),
+  );
 }
 
 /** Ends the command and all that it has started. */

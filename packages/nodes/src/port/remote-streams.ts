@@ -3,6 +3,7 @@
  * The streams of exec and attach, over SPDY/3.1 or WebSocket, as kubelets take them: protocols v1
  * to v4 over SPDY, `channel.k8s.io`, v4 and v5 over WebSocket.
  */
+import { afterMs, guarded } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -135,7 +136,7 @@ function openSpdy(
   acceptSpdy(socket, protocol);
   return new Promise((resolve) => {
     const found = new Map<string, SpdyStream>();
-    const timer = setTimeout(() => socket.destroy(), STREAMS_MS_MAX);
+    const timer = afterMs(STREAMS_MS_MAX, () => socket.destroy());
     const session = new SpdySession(socket, head, (stream) => {
       const type = stream.headers.get('streamtype') ?? '';
       if (!expected.includes(type) || found.has(type)) return stream.reset();
@@ -261,11 +262,26 @@ class SocketStreams extends Callbacks implements RemoteStreams {
       onReply: (bytes) => socket.write(bytes),
       onClose: () => socket.end(),
     });
-    socket.on('data', (bytes: Buffer) => reader.read(bytes));
-    socket.on('drain', () => this.onDrain());
-    socket.on('error', () => socket.destroy());
-    socket.on('end', () => socket.end());
-    socket.on('close', () => this.deliver(() => this.onClose()));
+    socket.on(
+      'data',
+      guarded((bytes: Buffer) => reader.read(bytes)),
+    );
+    socket.on(
+      'drain',
+      guarded(() => this.onDrain()),
+    );
+    socket.on(
+      'error',
+      guarded(() => socket.destroy()),
+    );
+    socket.on(
+      'end',
+      guarded(() => socket.end()),
+    );
+    socket.on(
+      'close',
+      guarded(() => this.deliver(() => this.onClose())),
+    );
     // as kubelets: an empty message says that the connection stands
     this.#send(wanted.stdout ? CHANNEL.stdout : wanted.stderr ? CHANNEL.stderr : CHANNEL.error);
     if (head.length > 0) reader.read(head);

@@ -1,4 +1,5 @@
 /** The streams of one SPDY connection, at its server end. */
+import { guarded } from '@megaplane/base/deferred';
 import type { Duplex } from 'node:stream';
 import { dataFrame, goawayFrame, replyFrame, resetFrame, SpdyReader } from './spdy-frames.ts';
 
@@ -68,11 +69,26 @@ export class SpdySession {
       onGoaway: () => {},
       onBroken: () => socket.destroy(),
     });
-    socket.on('data', (bytes: Buffer) => reader.read(bytes));
-    socket.on('drain', () => this.onDrain());
-    socket.on('error', () => socket.destroy());
-    socket.on('end', () => socket.end());
-    socket.on('close', () => this.#over());
+    socket.on(
+      'data',
+      guarded((bytes: Buffer) => reader.read(bytes)),
+    );
+    socket.on(
+      'drain',
+      guarded(() => this.onDrain()),
+    );
+    socket.on(
+      'error',
+      guarded(() => socket.destroy()),
+    );
+    socket.on(
+      'end',
+      guarded(() => socket.end()),
+    );
+    socket.on(
+      'close',
+      guarded(() => this.#over()),
+    );
     if (head.length > 0) reader.read(head);
   }
 

@@ -1,5 +1,6 @@
 // shell: HTTP to extenders
 /** One POST and its answer as Go's HTTP client has them: redirects are followed, errors worded. */
+import { guarded } from '@megaplane/base/deferred';
 import { request as httpRequest } from 'node:http';
 import type { Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -92,17 +93,23 @@ function exchange(call: Exchange, { agent }: Connection): Promise<Exchanged> {
     response.resume();
     resolve({ reply: { status, bytes: EMPTY, cut: '', error: '' }, location });
   });
-  request.on('socket', (socket) => {
-    const note = (): void => void (localPort = socket.localPort ?? 0);
-    if (socket.connecting) socket.once('connect', note);
-    else note();
-  });
-  request.on('error', (error: NodeJS.ErrnoException) => {
-    // Once there is an answer, its body tells.
-    if (isAnswered) return;
-    const why = signal.aborted ? LATE_HEADERS : transportText(url, error, localPort);
-    resolve({ reply: failed(url, why), location: '' });
-  });
+  request.on(
+    'socket',
+    guarded((socket) => {
+      const note = (): void => void (localPort = socket.localPort ?? 0);
+      if (socket.connecting) socket.once('connect', guarded(note));
+      else note();
+    }),
+  );
+  request.on(
+    'error',
+    guarded((error: NodeJS.ErrnoException) => {
+      // Once there is an answer, its body tells.
+      if (isAnswered) return;
+      const why = signal.aborted ? LATE_HEADERS : transportText(url, error, localPort);
+      resolve({ reply: failed(url, why), location: '' });
+    }),
+  );
   request.end(method === 'GET' ? undefined : body);
   return promise;
 }
@@ -115,17 +122,26 @@ function readBody(
   const chunks: Buffer[] = [];
   let length = 0;
   const end = (cut: string): void => done(Buffer.concat(chunks), cut);
-  response.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    if (length <= ANSWER_BYTES_MAX) return void chunks.push(chunk);
-    chunks.length = 0;
-    response.destroy(new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`));
-  });
-  response.on('error', (error: NodeJS.ErrnoException) => {
-    if (length > ANSWER_BYTES_MAX) end(error.message);
-    else end(signal.aborted ? LATE_BODY : 'unexpected EOF');
-  });
-  response.on('end', () => end(''));
+  response.on(
+    'data',
+    guarded((chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= ANSWER_BYTES_MAX) return void chunks.push(chunk);
+      chunks.length = 0;
+      response.destroy(new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`));
+    }),
+  );
+  response.on(
+    'error',
+    guarded((error: NodeJS.ErrnoException) => {
+      if (length > ANSWER_BYTES_MAX) end(error.message);
+      else end(signal.aborted ? LATE_BODY : 'unexpected EOF');
+    }),
+  );
+  response.on(
+    'end',
+    guarded(() => end('')),
+  );
 }
 
 /** What Go's HTTP client says of a request that got no answer. */
