@@ -4,7 +4,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { request, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -186,6 +186,34 @@ test('a proxied node gets method, path, query and body, and answers as it likes'
   assert.equal((await ask('GET', '/api/v1/nodes/n/proxy/')).text, 'path /');
   const sent = await ask('GET', '/api/v1/nodes/n/proxy?a=b');
   assert.deepEqual([sent.code, sent.headers['location']], [301, '/api/v1/nodes/n/proxy/?a=b']);
+});
+
+test('600 requests with a field named constructor are passed on, all of them', async () => {
+  const head =
+    'GET /api/v1/nodes/n/proxy/stats HTTP/1.1\r\nhost: a\r\nconstructor: x\r\n__proto__: y\r\n\r\n';
+  const socket = connect(socketPath);
+  let text = '';
+  socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
+  socket.write(head.repeat(600));
+  while (text.split('HTTP/1.1 200 OK').length <= 600) await once(socket, 'data');
+  socket.destroy();
+  assert.equal((await ask('GET', '/readyz')).code, 200);
+});
+
+test('a port that there is not leads nowhere, and takes no place', async () => {
+  const status = { podIP: '10.1.2.3', phase: 'Running' };
+  const there = await ask('GET', `${PODS}/p`);
+  const stored = JSON.parse(there.text) as Record<string, unknown>;
+  const put = await ask('PUT', `${PODS}/p/status`, { ...stored, status });
+  assert.equal(put.code, 200, put.text);
+  const words = async (path: string): Promise<string> => {
+    const { code, text } = await ask('GET', path);
+    assert.equal(code, 503, text);
+    return (JSON.parse(text) as { message: string }).message;
+  };
+  const prefix = 'error trying to reach service: dial tcp: ';
+  assert.equal(await words(`${PODS}/p:99999/proxy/`), `${prefix}address 99999: invalid port`);
+  assert.equal(await words(`${PODS}/p:http/proxy/`), `${prefix}lookup tcp/http: unknown port`);
 });
 
 test('services lead to pods alone, whatever addresses somebody has written', async () => {
