@@ -1,6 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../json-value.ts';
+import { applyMergePatch } from '../patch-merge.ts';
 import { compileSchema } from './compiled-schema.ts';
 
 const META = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
@@ -32,6 +33,26 @@ test('values are refused with the paths and words of upstream', () => {
   ]);
   const few = { type: 'array', maxItems: 2, items: { type: 'string' } };
   assert.deepEqual(faults(few, ['a', 'b', 'c']), ['spec: Too many: 3: must have at most 2 items']);
+});
+
+test('a required member is met by a member of that name alone', () => {
+  for (const name of ['constructor', '__proto__', 'toString']) {
+    const schema = {
+      type: 'object',
+      required: [name],
+      'x-kubernetes-preserve-unknown-fields': true,
+    };
+    assert.deepEqual(faults(schema, {}), [`spec.${name}: Required value`]);
+    assert.deepEqual(faults(schema, JSON.parse(`{${JSON.stringify(name)}:"x"}`)), []);
+  }
+  const size = { type: 'integer' };
+  const object = { type: 'object', required: ['size'], properties: { size } };
+  const given = applyMergePatch(
+    { spec: { size: 1 } },
+    JSON.parse('{"spec":{"size":null,"__proto__":{"size":1}}}') as JsonObject,
+  );
+  assert.equal(JSON.stringify(given), '{"spec":{"__proto__":{"size":1}}}');
+  assert.deepEqual(faults(object, given['spec']), ['spec.size: Required value']);
 });
 
 test('a bound is printed as an integer beside integers, else as a float', () => {
