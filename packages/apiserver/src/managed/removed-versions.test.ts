@@ -23,7 +23,7 @@ function definition(...names: string[]): object {
   };
 }
 
-test('an owner of a version that is gone is in the way of applies, and lost to updates', async () => {
+test('an owner of a version that is gone is in the way of applies, lost to updates', async () => {
   const { ask, expect } = admittingModel();
   expect(201, 'POST', DEFINITION.slice(0, -'/as.x.io'.length), definition('v2', 'v1'));
   await new Promise((resolve) => void setTimeout(resolve, 20));

@@ -6,8 +6,8 @@
  *
  * Processor time of this process in milliseconds. `full` is a cycle that begins from nothing in the
  * settled world, median of 6. `steady` are cycles ten seconds apart: of each, `--churn` of all
- * machines a minute fail and are replaced, `--churn` of the rows a minute change; what is decided is
- * carried out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart.
+ * machines a minute fail and are replaced, `--churn` of the rows a minute change; what is decided
+ * is carried out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -140,7 +140,9 @@ const world =
     : catalogueOf(machineCount, Number(values.slots), random);
 const rowCount = [...world.demand.values()].reduce((sum, needs) => sum + needs.length, 0);
 console.log(
-  `${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ${world.machines.length} machines, ${world.slots.length} slots, ${world.demand.size} clusters, ${rowCount} rows, churn ${values.churn} a minute`,
+  `${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ` +
+    `${world.machines.length} machines, ${world.slots.length} slots, ` +
+    `${world.demand.size} clusters, ${rowCount} rows, churn ${values.churn} a minute`,
 );
 const loaded = processorMs(() => {
   for (const machine of [...world.machines, ...world.slots]) shard.inventory.put(machine, 0);
@@ -152,7 +154,8 @@ for (let count = 0; count < 5; count++) {
     cycle = shard.cycle((nowSeconds += CYCLE_SECONDS));
   });
   console.log(
-    `settling: ${cycle.actions.length} actions, ${cycle.shortfalls.length} shortfalls, ${took.toFixed(0)} ms`,
+    `settling: ${cycle.actions.length} actions, ` +
+      `${cycle.shortfalls.length} shortfalls, ${took.toFixed(0)} ms`,
   );
   carryOut(cycle.actions, true);
 }
@@ -165,7 +168,8 @@ const quiet = Array.from({ length: FULL_RUNS }, () => {
   return processorMs(() => (cycle = shard.cycle((nowSeconds += CYCLE_SECONDS))));
 });
 console.log(
-  `told ${loaded.toFixed(0)} ms; full ${median(full).toFixed(1)} ms; nothing changed ${median(quiet).toFixed(1)} ms`,
+  `told ${loaded.toFixed(0)} ms; full ${median(full).toFixed(1)} ms; ` +
+    `nothing changed ${median(quiet).toFixed(1)} ms`,
 );
 const steady: number[] = [];
 const told: number[] = [];
@@ -191,9 +195,12 @@ for (let count = 0; count < Number(values.cycles); count++) {
 }
 const mean = (sum: number): string => (sum / steady.length).toFixed(0);
 console.log(
-  `steady ${shown(steady)}; told ${shown(told)}; clusters visited ${mean(visited)}, actions ${mean(actions)} a cycle`,
+  `steady ${shown(steady)}; told ${shown(told)}; ` +
+    `clusters visited ${mean(visited)}, actions ${mean(actions)} a cycle`,
 );
 const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
 console.log(
-  `heap ${(heapUsed / 2 ** 20).toFixed(0)} MiB, arrays ${(arrayBuffers / 2 ** 20).toFixed(0)} MiB, resident ${(rss / 2 ** 20).toFixed(0)} MiB (with the benchmark's own world)`,
+  `heap ${(heapUsed / 2 ** 20).toFixed(0)} MiB, ` +
+    `arrays ${(arrayBuffers / 2 ** 20).toFixed(0)} MiB, ` +
+    `resident ${(rss / 2 ** 20).toFixed(0)} MiB (with the benchmark's own world)`,
 );
