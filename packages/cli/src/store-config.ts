@@ -1,6 +1,5 @@
 // shell: reads etcd's configuration file
 /** etcd's `--config-file`: the flags as YAML or JSON, in place of all other flags. */
-import { ownMember } from '@megaplane/base/members';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 

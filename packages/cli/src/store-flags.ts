@@ -1,4 +1,5 @@
 /** etcd's flags of `megaplane store` for serving, TLS and users. */
+import { ownMember } from '@megaplane/base/members';
 import { type Command, InvalidArgumentError } from 'commander';
 import { durationOption, flagValue, oneOf, wholeNumber, words } from './usage.ts';
 
@@ -96,7 +97,7 @@ export function readEnvironment(
   for (const option of command.options) {
     const name = option.long?.slice(2).replaceAll('-', '_').toUpperCase();
     if (name === undefined || name === 'HELP' || name === 'VERSION') continue;
-    if (environment[`${PREFIX}${name}`] !== '') option.env(`${PREFIX}${name}`);
+    if (ownMember(environment, PREFIX + name) !== '') option.env(`${PREFIX}${name}`);
   }
   return command;
 }
