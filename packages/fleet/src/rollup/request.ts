@@ -24,7 +24,7 @@ export interface Shape {
 
 /** Why a request cannot be part of a roll-up: reason and message of a condition. */
 export interface Refusal {
-  readonly reason: 'UnknownOperator' | 'MalformedQuantity' | 'MalformedSpec';
+  readonly reason: 'UnknownOperator' | 'MalformedQuantity' | 'MalformedSpec' | 'TooManySpecs';
   readonly message: string;
 }
 
