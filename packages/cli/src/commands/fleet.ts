@@ -1,5 +1,11 @@
 // shell: `megaplane fleet`, capacity for many clusters
 import { Command } from 'commander';
+import type { JsonValue } from '@megaplane/machinery/json-value';
+import { parse } from 'yaml';
+import { addLogOptions, logger } from '../logging.ts';
+import type { LogFlags } from '../logging.ts';
+import { readNamed } from '../named-file.ts';
+import { serve } from '../service.ts';
 import { oneOf } from '../usage.ts';
 
 const EXIT_DONE = 0;
@@ -14,6 +20,7 @@ export function fleetCommand(done: Done): Command {
         'Example: megaplane fleet explain --output json < questions.jsonl',
     );
   fleet.addCommand(definitionsCommand(done));
+  fleet.addCommand(podsCommand(done));
   return fleet.addCommand(explainCommand(done));
 }
 
@@ -28,6 +35,44 @@ function definitionsCommand(done: Done): Command {
       const { definitionsYaml } = await import('@megaplane/fleet/contract/definitions');
       process.stdout.write(definitionsYaml(), () => done(EXIT_DONE));
     });
+}
+
+interface PodsFlags extends LogFlags {
+  readonly kubeconfig: string;
+  readonly context?: string;
+  readonly classPenalties?: string;
+}
+
+function podsCommand(done: Done): Command {
+  const command = new Command('pods')
+    .summary('a CapacityRequest for each pod of a cluster')
+    .description(
+      'Makes one CapacityRequest for each pod, placed or not, and deletes it when the pod ends.\n\n' +
+        'Example: megaplane fleet pods --kubeconfig ./megaplane-data/kubeconfig',
+    )
+    .requiredOption('--kubeconfig <file>', 'how to reach the API server')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('--class-penalties <file>', 'penalties of priority classes, in YAML');
+  return addLogOptions(command).action(async (flags: PodsFlags) => {
+    done(
+      await serve(async () => {
+        const { runPods } = await import('@megaplane/fleet/pods/run');
+        const { kubeconfig, context, classPenalties } = flags;
+        return runPods({
+          kubeconfig,
+          ...(context === undefined ? {} : { context }),
+          ...(classPenalties === undefined
+            ? {}
+            : {
+                penalties: parse(
+                  String(readNamed('--class-penalties', classPenalties)),
+                ) as JsonValue,
+              }),
+          log: logger(flags),
+        });
+      }),
+    );
+  });
 }
 
 function explainCommand(done: Done): Command {

@@ -6,3 +6,10 @@ export const API_VERSION: string = `${GROUP}/${VERSION}`;
 
 /** Label of a request: the UID of the pod for which it was made. */
 export const OWNER_LABEL: string = `${GROUP}/owned-by-pod`;
+
+/** Requests of all namespaces, and of one. */
+export const REQUESTS_PATH: string = `/apis/${API_VERSION}/capacityrequests`;
+
+export function requestsPathIn(namespace: string): string {
+  return `/apis/${API_VERSION}/namespaces/${namespace}/capacityrequests`;
+}
