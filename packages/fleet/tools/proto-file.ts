@@ -135,8 +135,8 @@ class Parser {
     this.#comments.set(`${inside}.${name}`, first.comment);
     const label = isRepeated || type === 'map' ? Label.REPEATED : Label.OPTIONAL;
     if (type !== 'map') return this.#typed(name, number, label, type);
-    const camel = name.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
-    const entry = `${camel}Entry`;
+    const pascal = name.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const entry = `${pascal}Entry`;
     message.nestedType.push(
       create(DescriptorProtoSchema, {
         name: entry,

@@ -1,12 +1,13 @@
 // shell: `megaplane fleet`, capacity for many clusters
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import type { ConnectTls } from '@megaplane/fleet/operator/run';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
 import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
-import { oneOf } from '../usage.ts';
+import { oneOf, wholeNumber } from '../usage.ts';
 
 const EXIT_DONE = 0;
 
@@ -21,6 +22,7 @@ export function fleetCommand(done: Done): Command {
     );
   fleet.addCommand(definitionsCommand(done));
   fleet.addCommand(podsCommand(done));
+  fleet.addCommand(operatorCommand(done));
   return fleet.addCommand(explainCommand(done));
 }
 
@@ -28,7 +30,7 @@ function definitionsCommand(done: Done): Command {
   return new Command('definitions')
     .summary('the kinds of objects that the fleet adds to a cluster')
     .description(
-      'Writes the definitions of CapacityRequest, UpcomingNode and AvailableCapacity as YAML.\n\n' +
+      'Writes CapacityRequest, UpcomingNode and AvailableCapacity as definitions in YAML.\n\n' +
         'Example: megaplane fleet definitions | kubectl apply -f -',
     )
     .action(async () => {
@@ -47,7 +49,7 @@ function podsCommand(done: Done): Command {
   const command = new Command('pods')
     .summary('a CapacityRequest for each pod of a cluster')
     .description(
-      'Makes one CapacityRequest for each pod, placed or not, and deletes it when the pod ends.\n\n' +
+      'One CapacityRequest for each pod, placed or not, from its birth to its end.\n\n' +
         'Example: megaplane fleet pods --kubeconfig ./megaplane-data/kubeconfig',
     )
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
@@ -73,6 +75,94 @@ function podsCommand(done: Done): Command {
       }),
     );
   });
+}
+
+interface OperatorFlags extends LogFlags {
+  readonly kubeconfig: string;
+  readonly context?: string;
+  readonly clusterId: string;
+  readonly shardAddr: HostPort;
+  readonly rollUpInterval: number;
+  readonly bootstrapTemplateFile?: string;
+  readonly bootstrapTtl: number;
+  readonly groups: 'namespaced' | 'shared';
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsCa?: string;
+}
+
+function operatorCommand(done: Done): Command {
+  const command = new Command('operator')
+    .summary('what stands in a cluster for the fleet')
+    .description(
+      'Rolls up the CapacityRequests of a cluster for its shard, and does what the shard asks:\n' +
+        'bootstrap blobs, UpcomingNodes, drains. It dials out, and listens on nothing.\n\n' +
+        'Example: megaplane fleet operator --kubeconfig FILE --cluster-id c1 --shard-addr h:7780',
+    )
+    .requiredOption('--kubeconfig <file>', 'how to reach the API server')
+    .option('--context <name>', 'context of the kubeconfig')
+    .requiredOption('--cluster-id <id>', 'name of the cluster, the same for its whole life')
+    .requiredOption('--shard-addr <host:port>', 'where its shard is', hostPort)
+    .option('--roll-up-interval <seconds>', 'between roll-ups', wholeNumber(1, 3600), 10)
+    .option('--bootstrap-template-file <file>', 'what a machine is given to join the cluster')
+    .option('--bootstrap-ttl <seconds>', 'for how long that is good', wholeNumber(1, 86_400), 3600)
+    .option(
+      '--groups <how>',
+      'whether gangs of two namespaces with one selector are two (namespaced) or one (shared)',
+      oneOf(['namespaced', 'shared']),
+      'namespaced',
+    )
+    .optionsGroup('TLS to the shard (all three or none):')
+    .option('--tls-cert <file>', 'certificate of the operator')
+    .option('--tls-key <file>', 'its key')
+    .option('--tls-ca <file>', 'authorities of the shard');
+  return addLogOptions(command).action(async (flags: OperatorFlags) => {
+    const { kubeconfig, context, clusterId, shardAddr, bootstrapTemplateFile: template } = flags;
+    const tls = tlsOf(command, flags);
+    done(
+      await serve(async () => {
+        const { runOperator } = await import('@megaplane/fleet/operator/run');
+        return runOperator({
+          ...{ kubeconfig, clusterId, ...shardAddr, log: logger(flags) },
+          ...(context === undefined ? {} : { context }),
+          ...(tls === undefined ? {} : { tls }),
+          rollUpMs: flags.rollUpInterval * 1000,
+          groupsByNamespace: flags.groups === 'namespaced',
+          bootstrap:
+            template === undefined ? '' : String(readNamed('--bootstrap-template-file', template)),
+          bootstrapTtlSeconds: flags.bootstrapTtl,
+        });
+      }),
+    );
+  });
+}
+
+/** All three, or none: a part of them would be a mistake that nobody sees. */
+function tlsOf(command: Command, flags: OperatorFlags): ConnectTls | undefined {
+  const { tlsCert, tlsKey, tlsCa } = flags;
+  if (tlsCert === undefined && tlsKey === undefined && tlsCa === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined || tlsCa === undefined) {
+    command.error('error: --tls-cert, --tls-key and --tls-ca go together');
+  }
+  return {
+    cert: readNamed('--tls-cert', tlsCert),
+    key: readNamed('--tls-key', tlsKey),
+    ca: readNamed('--tls-ca', tlsCa),
+  };
+}
+
+interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+function hostPort(text: string): HostPort {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port < 1 || port > 65_535) {
+    throw new InvalidArgumentError('It is written host:port.');
+  }
+  return { host: match[1] ?? match[2] ?? '', port };
 }
 
 function explainCommand(done: Done): Command {

@@ -13,3 +13,6 @@ export const REQUESTS_PATH: string = `/apis/${API_VERSION}/capacityrequests`;
 export function requestsPathIn(namespace: string): string {
   return `/apis/${API_VERSION}/namespaces/${namespace}/capacityrequests`;
 }
+
+export const UPCOMING_NODES_PATH: string = `/apis/${API_VERSION}/upcomingnodes`;
+export const AVAILABLE_CAPACITIES_PATH: string = `/apis/${API_VERSION}/availablecapacities`;

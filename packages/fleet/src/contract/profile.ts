@@ -42,6 +42,13 @@ export function operatorOf(text: string): Operator | undefined {
   return OPERATORS.get(text);
 }
 
+/** As Kubernetes writes it, and `Same`; '' for a number that means nothing. */
+export function operatorName(operator: number): string {
+  if (operator === Operator.SAME) return 'Same';
+  for (const [name, number] of OPERATORS) if (number === operator) return name;
+  return '';
+}
+
 /**
  * The same profile in the one order that all parts agree on. Nothing is left out: a requirement
  * that is written twice stays twice.

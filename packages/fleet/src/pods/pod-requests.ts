@@ -39,7 +39,7 @@ export interface Task {
 /** How a task went; `later` and `refused` are tried again after their pauses. */
 export type Outcome = 'done' | 'later' | 'refused' | 'gone';
 
-/** After an answer that may be another one soon, and after one that says that the request is wrong. */
+/** After what may go well soon, and after an answer that says that the request is wrong. */
 export const LATER_MS = 5000;
 export const REFUSED_MS = 60_000;
 

@@ -2,7 +2,7 @@
  * `fleet pods`: one CapacityRequest for each pod, as long as it lives, whether or not the pod is
  * placed. Pods are rows of an informer, requests are only followed; `PodRequests` says what to do.
  *
- * The name of a request follows from its pod's name and UID, so that making one twice makes it once.
+ * The name of a request follows from name and UID of its pod, so that to make it twice makes one.
  */
 import type { Client, SendDone } from '@megaplane/client/client';
 import { createInformer } from '@megaplane/client/informer';

@@ -118,8 +118,10 @@ rollUp(
 const fullMs = cpuMs() - startMs;
 process.stdout.write(
   `${cpus()[0]?.model}, node ${process.version}; medians of ${RUNS}, processor time\n` +
-    `${REQUESTS} requests of ${WORKLOADS} workloads, ${bytes.length / REQUESTS} bytes each, ${rows} rows\n` +
-    `from nothing:     ${median(made).toFixed(1)} ms (by the plain rule ${fullMs.toFixed(0)} ms)\n` +
+    `${REQUESTS} requests of ${WORKLOADS} workloads, ` +
+    `${Math.round(bytes.length / REQUESTS)} bytes each, ${rows} rows\n` +
+    `from nothing:     ${median(made).toFixed(1)} ms ` +
+    `(by the plain rule ${fullMs.toFixed(0)} ms)\n` +
     `a changed one:    ${median(changed).toFixed(0)} ns\n` +
     `change and build: ${median(built).toFixed(3)} ms\n`,
 );
