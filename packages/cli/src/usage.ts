@@ -166,3 +166,19 @@ export function flagValues(command: Command): Map<string, string> {
     }),
   );
 }
+
+/** Where somebody is reached. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `host:port`, an IPv6 address in brackets; port 0 where one is to be taken that is free. */
+export function hostPort(text: string): HostPort {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) {
+    throw new InvalidArgumentError('host:port is needed.');
+  }
+  return { host: match[1] ?? match[2] ?? '', port };
+}

@@ -1,5 +1,5 @@
 // shell: `megaplane fleet`, capacity for many clusters
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import type { ConnectTls } from '@megaplane/fleet/operator/run';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
@@ -7,7 +7,9 @@ import { addLogOptions, logger } from '../logging.ts';
 import type { LogFlags } from '../logging.ts';
 import { readNamed } from '../named-file.ts';
 import { serve } from '../service.ts';
-import { oneOf, wholeNumber } from '../usage.ts';
+import { hostPort, oneOf, wholeNumber } from '../usage.ts';
+import type { HostPort } from '../usage.ts';
+import { providerCommand } from './fleet-provider.ts';
 
 const EXIT_DONE = 0;
 
@@ -23,6 +25,7 @@ export function fleetCommand(done: Done): Command {
   fleet.addCommand(definitionsCommand(done));
   fleet.addCommand(podsCommand(done));
   fleet.addCommand(operatorCommand(done));
+  fleet.addCommand(providerCommand(done));
   return fleet.addCommand(explainCommand(done));
 }
 
@@ -35,7 +38,8 @@ function definitionsCommand(done: Done): Command {
     )
     .action(async () => {
       const { definitionsYaml } = await import('@megaplane/fleet/contract/definitions');
-      process.stdout.write(definitionsYaml(), () => done(EXIT_DONE));
+      await new Promise((resolve) => process.stdout.write(definitionsYaml(), resolve));
+      done(EXIT_DONE);
     });
 }
 
@@ -149,20 +153,6 @@ function tlsOf(command: Command, flags: OperatorFlags): ConnectTls | undefined {
     key: readNamed('--tls-key', tlsKey),
     ca: readNamed('--tls-ca', tlsCa),
   };
-}
-
-interface HostPort {
-  readonly host: string;
-  readonly port: number;
-}
-
-function hostPort(text: string): HostPort {
-  const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port < 1 || port > 65_535) {
-    throw new InvalidArgumentError('It is written host:port.');
-  }
-  return { host: match[1] ?? match[2] ?? '', port };
 }
 
 function explainCommand(done: Done): Command {

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { create } from '@bufbuild/protobuf';
+import { Random } from '@megaplane/base/random';
+import { TransitionAckSchema } from '../contract/tables/provider.ts';
+import { simulatedBackend, staticBackend } from './backends.ts';
+import { readCatalogue, readInventory } from './catalogue.ts';
+import { certify } from './certify.ts';
+import type { CertifyProfile, ProviderCalls, Verdict } from './certify.ts';
+import { CHECKS } from './certify-checks.ts';
+import { Provider } from './provider.ts';
+import { certifyProvider, runProvider } from './run.ts';
+
+const LATENCY = { minMs: 30, maxMs: 60 };
+const CATALOGUE = {
+  offers: [
+    {
+      ...{ instanceType: 'm4', zones: ['a', 'b'], capacityType: 'OnDemand', slots: 3, price: 0.2 },
+      resources: { cpu: '4' },
+    },
+    {
+      ...{ instanceType: 'm4', zones: ['a'], capacityType: 'Spot', slots: 2, price: 0.05 },
+      ...{ interruptionProbability: 0.1, resources: { cpu: '4' } },
+    },
+  ],
+  latencies: { create: LATENCY, configure: LATENCY, drain: LATENCY, delete: LATENCY },
+};
+const INVENTORY = {
+  machines: [1, 2].map((n) => ({ id: `h${n}`, instanceType: 'metal', resources: { cpu: '8' } })),
+};
+
+/** A provider in this process, under a clock that moves when somebody sleeps. */
+function bench(provider: Provider): { calls: ProviderCalls; sleep: (ms: number) => Promise<void> } {
+  let nowMs = 0;
+  const later = async <Answer>(answer: () => Answer): Promise<Answer> => answer();
+  const calls: ProviderCalls = {
+    create: (request) => later(() => provider.create(request, nowMs)),
+    configure: (request) => later(() => provider.configure(request, nowMs)),
+    drain: (request) => later(() => provider.drain(request, nowMs)),
+    delete: (request) => later(() => provider.delete(request, nowMs)),
+    get: ({ id }) => later(() => provider.get(id, nowMs)),
+    list: (filter) => later(() => provider.list(filter, nowMs)),
+  };
+  return { calls, sleep: async (ms) => void (nowMs += ms) };
+}
+
+function simulated(): Provider {
+  const catalogue = readCatalogue(CATALOGUE);
+  const backend = simulatedBackend(catalogue, new Random(1));
+  return new Provider({ machines: catalogue.machines, backend, timeoutMs: 60_000, instance: 1 });
+}
+
+function failures(verdicts: readonly Verdict[]): string[] {
+  return verdicts
+    .filter(({ outcome }) => outcome !== 'passed')
+    .map(({ area, name, outcome, why }) => `${area}: ${name}: ${outcome} ${why}`);
+}
+
+async function judged(
+  provider: Provider,
+  profile: CertifyProfile,
+  spoil: (calls: ProviderCalls) => Partial<ProviderCalls> = () => ({}),
+): Promise<readonly Verdict[]> {
+  const { calls, sleep } = bench(provider);
+  return certify({ ...calls, ...spoil(calls) }, { profile, sleep, shard: 's' });
+}
+
+test('the simulated provider and the static one are certified', async () => {
+  const verdicts = await judged(simulated(), 'cloud');
+  assert.deepEqual(failures(verdicts), []);
+  assert.ok(verdicts.length >= CHECKS.length - 1);
+  const machines = readInventory(INVENTORY);
+  const hosts = new Provider({ machines, backend: staticBackend(), timeoutMs: 1000, instance: 1 });
+  assert.deepEqual(failures(await judged(hosts, 'bare-metal')), []);
+});
+
+test('over the wire, too', async () => {
+  for (const [kind, file, profile] of [
+    ['simulated', CATALOGUE, 'cloud'],
+    ['static', INVENTORY, 'bare-metal'],
+  ] as const) {
+    const source = kind === 'static' ? { kind, file } : { kind, file, seed: 1 };
+    const service = await runProvider({ host: '127.0.0.1', port: 0, source, timeoutMs: 60_000 });
+    try {
+      assert.deepEqual(failures(await certifyProvider('127.0.0.1', service.port, profile)), []);
+    } finally {
+      await service.stop();
+    }
+  }
+});
+
+/** Providers that do one thing wrong, and the area that notices it. */
+const SPOILT: readonly (readonly [string, (calls: ProviderCalls) => Partial<ProviderCalls>])[] = [
+  [
+    'metadata',
+    ({ get }) => ({
+      get: async (ref) => ({ ...(await get(ref)), shardMetadata: {} }),
+    }),
+  ],
+  [
+    'shape',
+    ({ list }) => ({
+      list: async (filter) => {
+        const found = await list(filter);
+        const machines = found.machines.map((machine) => ({ ...machine, pricePerHour: NaN }));
+        return { ...found, machines };
+      },
+    }),
+  ],
+  ['list', ({ list }) => ({ list: (filter) => list({ ...filter, states: [], maxResults: 0 }) })],
+  [
+    'idempotence',
+    ({ configure }) => {
+      let count = 0;
+      return {
+        configure: async (request) => {
+          const { machine } = await configure(request);
+          const operationId = `op-${count++}`;
+          return create(TransitionAckSchema, {
+            operationId,
+            ...(machine === undefined ? {} : { machine }),
+          });
+        },
+      };
+    },
+  ],
+  [
+    'fencing',
+    ({ configure, create: make }) => {
+      const nobody = { shardId: '', shardEpoch: 0n, sequenceNumber: 0n };
+      return {
+        configure: (request) => configure({ ...request, ...nobody }),
+        create: (request) => make({ ...request, ...nobody }),
+      };
+    },
+  ],
+  [
+    'lifecycle',
+    ({ get }) => ({
+      get: async (ref) => {
+        const { host: _, ...machine } = await get(ref);
+        return machine;
+      },
+    }),
+  ],
+];
+
+test('a provider that does one thing wrong is not certified', async () => {
+  for (const [area, spoil] of SPOILT) {
+    const verdicts = await judged(simulated(), 'cloud', spoil);
+    const areas = new Set(
+      verdicts.filter(({ outcome }) => outcome === 'failed').map((v) => v.area),
+    );
+    assert.ok(areas.has(area), `${area}: ${failures(verdicts).join('\n')}`);
+  }
+});
+
+test('a provider without machines is neither certified nor failed by those checks', async () => {
+  const backend = staticBackend();
+  const empty = new Provider({ machines: [], backend, timeoutMs: 1000, instance: 1 });
+  const verdicts = await judged(empty, 'cloud');
+  assert.ok(verdicts.some(({ outcome }) => outcome === 'incomplete'));
+});
