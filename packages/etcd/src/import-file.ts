@@ -12,6 +12,7 @@ import { PUT_KEY_BYTES, SEPARATOR, TOMBSTONE_KEY_BYTES, TOMBSTONE_MARK } from '.
 import { AUTH_DOCUMENT } from './auth/auth-state.ts';
 import { authDocument } from './auth-buckets.ts';
 import { BboltFile } from './bbolt/reader.ts';
+import { RESTORED_DOCUMENT } from './restored.ts';
 
 /** Entries between two looks at the clock and the signals. */
 const PAUSE_ENTRIES = 4096;
@@ -116,6 +117,10 @@ class Import {
     const alarms = this.#alarms();
     const users = authDocument(this.#file);
     if (users !== null) this.#writer.document(AUTH_DOCUMENT, users);
+    // What a stopped etcd has goes on as it was: nobody saw more than that.
+    if (bumped === 0 && this.#options.isSnapshot === true) {
+      this.#writer.document(RESTORED_DOCUMENT, Buffer.from('restored'));
+    }
     await this.#copyRecords();
     if (bumped > 0) this.#mark(bumped);
     return {

@@ -9,6 +9,7 @@ import type { GrpcCall, GrpcCallFactory, GrpcCallHandler } from '@megaplane/wire
 import { writeInt64, writeTextField } from '@megaplane/wire/protobuf-write';
 import { type EtcdContext, MESSAGE_OVERHEAD_BYTES } from './context.ts';
 import { ETCD, type EtcdFailure } from './failures.ts';
+import { FUTURE_MS_MAX, RESTORED_DOCUMENT } from './restored.ts';
 import type { Caller } from './served-methods.ts';
 import { WatchEvents } from './watch-events.ts';
 import {
@@ -118,7 +119,10 @@ export class WatchService {
 
   /** Once a turn or so: streams whose progress request could not be answered yet. */
   retryProgress(): void {
-    for (const stream of this.#streams) stream.answerProgress();
+    for (const stream of this.#streams) {
+      stream.answerProgress();
+      stream.refuseFuture();
+    }
   }
 
   /** Copies an encoded event to its place in the response. */
@@ -145,6 +149,9 @@ class WatchStream implements GrpcCallHandler {
   readonly #lost: Set<WatchId> = new Set();
   #nextId = 0;
   #isProgressWanted = false;
+  /** Watches of a restored store that wait for a revision to come, with the end of their time. */
+  readonly #future: Map<number, { readonly revision: number; readonly untilMs: number }> =
+    new Map();
   /** Cursors of watches that stopped because the stream was full. */
   readonly #stalled: Set<number> = new Set();
 
@@ -199,6 +206,7 @@ class WatchStream implements GrpcCallHandler {
     }
     this.#ids.clear();
     this.#stalled.clear();
+    this.#future.clear();
     this.#service.forget(this);
   }
 
@@ -217,6 +225,25 @@ class WatchStream implements GrpcCallHandler {
     const cursor = this.#store.watch(bytes, at, to, endAt, endTo, startRevision, this);
     this.#table.add(cursor, id, flagsOf(request));
     this.#ids.add(id, cursor);
+    const isFuture = startRevision > this.#store.appliedRevision + 1;
+    if (!isFuture || !this.#store.documents.has(RESTORED_DOCUMENT)) return;
+    const untilMs = this.#service.context.nowMs() + FUTURE_MS_MAX;
+    this.#future.set(cursor, { revision: startRevision, untilMs });
+  }
+
+  /** See restored.ts. */
+  refuseFuture(): void {
+    if (this.#future.size === 0) return;
+    const { watchedRevision } = this.#store;
+    const nowMs = this.#service.context.nowMs();
+    for (const [cursor, { revision, untilMs }] of this.#future) {
+      if (watchedRevision >= revision - 1) this.#future.delete(cursor);
+      else if (nowMs >= untilMs) {
+        const id = this.#table.id(cursor);
+        this.#forget(cursor);
+        this.#send(id, watchedRevision, false, true, 0, ETCD.futureRevision.text);
+      }
+    }
   }
 
   /** In etcd's order. */
@@ -249,6 +276,7 @@ class WatchStream implements GrpcCallHandler {
     this.#ids.remove(this.#table.id(cursor));
     this.#table.remove(cursor);
     this.#stalled.delete(cursor);
+    this.#future.delete(cursor);
     if (this.#ids.size === 0) this.#isProgressWanted = false;
   }
 
