@@ -346,6 +346,7 @@ export class WatchHub implements WatchHome {
     this.settle();
     const position = this.#feed?.position ?? 0;
     for (const watcher of Array.from(this.#watchers)) {
+      watcher.stopAt(revision);
       const isShown = watcher.isLive && position >= revision;
       if (isShown || turnsLeft === 0 || watcher.request.exchange.writable() <= 0) watcher.end();
     }

@@ -115,6 +115,8 @@ export class Watcher implements Due {
   /** The part of it that is this watch's alone. */
   #aheadOwn = 0;
   #isStuck = false;
+  /** What came later is not shown: the watch is to end behind this revision. */
+  #lastRevision = Infinity;
   /** Ends the hold on what the initial state is read from. */
   #unhold: (() => void) | null = null;
   dueSecond = -1;
@@ -222,6 +224,11 @@ export class Watcher implements Due {
         else this.#goLive();
         return;
       }
+      if (event.revision > this.#lastRevision) {
+        cursor.close();
+        this.end();
+        return;
+      }
       // changes of one revision go together: between them there is no place to come back to
       if (exchange.writable() <= 0 && event.revision !== this.#position) {
         cursor.close();
@@ -242,6 +249,10 @@ export class Watcher implements Due {
   /** Takes one event from the hub, as one of `sharers` that are shown it; only while live. */
   offer(offered: StorageEvent, frames: FrameCache, sharers = 1): void {
     if (offered.revision <= this.#liveFrom) return;
+    if (offered.revision > this.#lastRevision) {
+      this.end();
+      return;
+    }
     if (this.#ahead > 0) {
       if (this.request.exchange.writable() > 0) this.#catchBreath();
       else this.#setStuck(true);
@@ -330,6 +341,11 @@ export class Watcher implements Due {
     this.request.counts.sent(sink.length);
     this.request.exchange.write(sink.bytes, 0, sink.length);
     this.end();
+  }
+
+  /** Shows what happened up to `revision` and then no more; the hub ends it. */
+  stopAt(revision: number): void {
+    this.#lastRevision = Math.min(this.#lastRevision, revision);
   }
 
   /** Ends the stream as a timeout does: cleanly, without an event. */

@@ -4,6 +4,7 @@ import {
   notAcceptable,
   success,
   tooLargeResourceVersion,
+  tooOldResourceVersion,
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
@@ -120,6 +121,11 @@ function startWatch(world: World, plan: WatchPlan): void {
       call.done();
       return;
     }
+    const readSince = readSinceOf(world, served);
+    if (revision < readSince) {
+      refuseLate(plan, tooOldResourceVersion(revision, readSince));
+      return;
+    }
     const hub = world.hubOf(served);
     const counts = hub.countsOf(call.info.version);
     const initial =
@@ -144,6 +150,12 @@ function startWatch(world: World, plan: WatchPlan): void {
   if (!startsWithState) begin(null);
   else if (filter.isEverything) begin(storage);
   else whenIndexed(world, served, { filter, range, revision: now }, begin);
+}
+
+/** Since when the objects of a kind are read as they are now; Infinity where it is gone. */
+function readSinceOf({ kinds }: World, { custom }: Served): number {
+  if (custom === null) return 0;
+  return kinds.byName(custom.kind.facts.name)?.readSince ?? Infinity;
 }
 
 /** Sends the head, so that clients know at once that the watch stands. */

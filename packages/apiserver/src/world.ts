@@ -188,20 +188,23 @@ export class World {
     return this.storage.homeOf?.(prefix) ?? this.storage;
   }
 
-  /** Ends the watches of a kind that is no longer served, and forgets its hub. */
-  dropHub(prefix: string): void {
-    this.#dropOwnHub(prefix);
+  /**
+   * Ends the watches of a kind that is no longer served as it was, and forgets its hub. What they
+   * show is up to `lastRevision`, or to now.
+   */
+  dropHub(prefix: string, lastRevision?: number): void {
+    this.#dropOwnHub(prefix, lastRevision);
     for (const [place, world] of this.#elsewhere) {
       if (place !== prefix && !place.startsWith(`${prefix} `)) continue;
-      world.#dropOwnHub(prefix);
+      world.#dropOwnHub(prefix, lastRevision);
       this.#elsewhere.delete(place);
     }
   }
 
-  #dropOwnHub(prefix: string): void {
+  #dropOwnHub(prefix: string, lastRevision: number = this.storage.publishedRevision): void {
     const hub = this.#hubs.get(prefix);
     // what happened to the last objects comes before the end
-    hub?.endAt(this.storage.publishedRevision);
+    hub?.endAt(lastRevision);
     this.#hubs.delete(prefix);
   }
 

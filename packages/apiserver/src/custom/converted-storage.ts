@@ -21,12 +21,15 @@ import {
   emptyEvent,
   emptyRow,
   type PageOutcome,
+  type Recall,
+  type RecalledRows,
   type Row,
   type Storage,
   type StorageWatch,
   type WriteDone,
 } from '../storage.ts';
 import type { ConversionOutcome, Unconverted } from './conversion-webhook.ts';
+import { recallConverted } from './past-view.ts';
 
 /** Objects and bytes that one call of a webhook brings over, at most. */
 const BATCH_OBJECTS_MAX = 500;
@@ -156,6 +159,16 @@ export class ConvertedStorage implements Storage {
 
   hold(start: Buffer, end: Buffer, revision: number): () => void {
     return this.#placeOf(start).hold(start, end, revision);
+  }
+
+  recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
+    const { base, apiVersion } = this.#parts;
+    const read = (one: Row): Change => changeOf(one, one.modRevision);
+    const convert: (
+      sources: readonly Unconverted[],
+      then: (outcome: ConversionOutcome) => void,
+    ) => void = (sources, then) => this.#convertKept(sources, apiVersion, then);
+    recallConverted({ base, read, convert }, recall, done);
   }
 
   watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null {

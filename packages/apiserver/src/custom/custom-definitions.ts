@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { WebhookCaller } from '../admission/webhook-call.ts';
 import { decodeRow, isCanonical } from '../encoder.ts';
-import { findServed, rangeOf, type Served } from '../served.ts';
+import { findServed, keyAfter, rangeOf, type Served } from '../served.ts';
 import { trackOwnStatus } from '../managed/tracking.ts';
 import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../storage.ts';
 import type { World } from '../world.ts';
@@ -55,6 +55,7 @@ export class CustomDefinitions {
     const { kinds, edge } = this.#world;
     this.#open().begin((work) => edge.deferPiece(work));
     kinds.catchUp = () => this.#drain();
+    kinds.written = (name) => this.#catchUp(name);
     kinds.viewOf = (served) => this.#views.of(served);
     kinds.convertTo = (target, object, then) => this.#views.convertTo(target, object, then);
   }
@@ -120,34 +121,45 @@ export class CustomDefinitions {
     const isSame = before?.facts.uid === facts.uid;
     const since =
       isSame && previous !== null ? unchangedSince(before, facts, value, previous) : null;
-    kinds.set(new CustomKind(facts, value.modRevision, this.#schemas, since));
-    if (before !== undefined) this.#leave(before, facts);
+    const { modRevision } = value;
+    const isReadOn = before !== undefined && isReadAlike(before.facts, facts);
+    const isBeside = this.#world.storageOf(prefixOf(facts)) === this.#home;
+    const readSince = isReadOn ? before.readSince : isBeside ? modRevision : 0;
+    kinds.set(new CustomKind(facts, modRevision, this.#schemas, readSince, since));
+    if (before !== undefined && !isReadOn) {
+      this.#world.dropHub(before.prefix, isBeside ? modRevision - 1 : undefined);
+    }
+    if (before !== undefined) this.#leave(before, facts, isReadOn);
     return facts;
   }
 
-  /** Watches of a kind end when it is no longer served as it was. */
-  #leave(before: CustomKind, facts: DefinitionFacts): void {
-    const served = new Set(facts.versions.filter((one) => one.isServed).map(({ name }) => name));
-    const { generation, isMixed, uid } = before.facts;
-    const isOther = generation !== facts.generation || isMixed !== facts.isMixed;
-    if (isOther || uid !== facts.uid) this.#views.drop(before);
-    const isLess = before.versions.some((version) => !served.has(version));
-    // another schema shows the same objects otherwise: who watches lists them anew, as upstream
-    const isReformed = this.#isReformed(before, facts);
-    if (isLess || isReformed || uid !== facts.uid) this.#world.dropHub(before.prefix);
+  /**
+   * A definition was written here: from this turn on its objects are read as it says, not only when
+   * the write is told of. So no revision has two forms of them.
+   */
+  #catchUp(name: string): void {
+    const { kinds } = this.#world;
+    const before = kinds.byName(name);
+    const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');
+    if (before === undefined || !this.#home.get(key, row)) return;
+    if (row.modRevision === before.revision) return;
+    const value = { ...row, bytes: Buffer.from(row.bytes.subarray(row.start, row.end)) };
+    Object.assign(value, { start: 0, end: value.bytes.length });
+    let previous: Row | null = null;
+    this.#home.page(key, keyAfter(key), before.revision, (one) => {
+      previous = one;
+      return false;
+    });
+    this.#learn(value, previous);
+  }
+
+  /** Views end with what they are made by; names that are given up come to others. */
+  #leave(before: CustomKind, facts: DefinitionFacts, isReadOn: boolean): void {
+    if (!isReadOn || before.facts.isMixed !== facts.isMixed) this.#views.drop(before);
     const hadNames = before.facts.names.plural !== '';
     if (hadNames && !isDeepStrictEqual(before.facts.names, facts.names)) {
       this.#retryRefused(facts.group);
     }
-  }
-
-  #isReformed(before: CustomKind, { name, versions }: DefinitionFacts): boolean {
-    const now = this.#world.kinds.byName(name);
-    return versions.some((one) => {
-      return (
-        before.schemaOwner(one.name) && now?.formedSince(one.name) !== before.formedSince(one.name)
-      );
-    });
   }
 
   #forget(name: string): void {
@@ -205,7 +217,7 @@ export class CustomDefinitions {
     claimNames(this.#world, settled);
     const next = encodeStored(settled, stored);
     // who wrote in between is settled when that write is read
-    this.#home.put(key, next, stored.revision, () => {});
+    this.#home.put(key, next, stored.revision, () => this.#catchUp(name));
     return true;
   }
 
@@ -228,6 +240,19 @@ export class CustomDefinitions {
     const read = (): Stored | null => this.#read(key);
     clearInstances({ world: this.#world, kind, key, home: this.#home, read, done });
   }
+}
+
+function prefixOf({ group, plural }: DefinitionFacts): string {
+  return `/registry/${group}/${plural}/`;
+}
+
+/**
+ * Whether objects are read as before. Upstream puts the storage of a kind away, and ends all who
+ * watch it, with whatever change of the spec (which the generation counts) or the accepted names.
+ */
+function isReadAlike(before: DefinitionFacts, now: DefinitionFacts): boolean {
+  if (before.uid !== now.uid || before.generation !== now.generation) return false;
+  return isDeepStrictEqual(before.names, now.names);
 }
 
 /** Since when objects of each version are in its form: schemas that stayed count on. */

@@ -49,6 +49,11 @@ export class CustomKind {
   readonly facts: DefinitionFacts;
   /** Revision of the definition. */
   readonly revision: number;
+  /**
+   * Since when objects are read as they are: whoever watches from before has them in another form,
+   * and has to list them anew. 0 where they have revisions of another storage.
+   */
+  readonly readSince: number;
   readonly prefix: string;
   readonly #schemas: CustomSchemas;
   readonly #formedSince: ReadonlyMap<string, number> | null;
@@ -56,16 +61,18 @@ export class CustomKind {
   #byName: ReadonlyMap<string, VersionFacts> | null = null;
 
   /**
-   * `formedSince` has, by version, since when the schema is as it is; absent: since this revision.
+   * `readSince`: see there. `formedSince` has, by version, since when the schema is as it is; absent: since this revision.
    */
   constructor(
     facts: DefinitionFacts,
     revision: number,
     schemas: CustomSchemas,
+    readSince: number,
     formedSince: ReadonlyMap<string, number> | null = null,
   ) {
     this.facts = facts;
     this.revision = revision;
+    this.readSince = readSince;
     this.prefix = `/registry/${facts.group}/${facts.plural}/`;
     this.#schemas = schemas;
     this.#formedSince = formedSince;

@@ -22,6 +22,10 @@ export function defineDefinitions(): void {
     prepareStatus: (next) => {
       if (listAt(next, 'status', 'storedVersions').length === 0) rememberVersion(next);
     },
+    claim: (next, _, { world }, done) => {
+      const name = stringAt(next, 'metadata', 'name');
+      done({ kind: 'held', settle: () => world.kinds.written(name), undo: () => {} });
+    },
     terminate: (object, _, nowMs) => {
       if (stringAt(object, 'metadata', 'deletionTimestamp') !== '') {
         if (finalizersOf(object).length === 0) return null;

@@ -50,6 +50,8 @@ export class Kinds {
   readonly #listeners: ((group: string) => void)[] = [];
   /** Called where a kind is asked for that is not known: there may be news that nobody has read. */
   catchUp: () => void = () => {};
+  /** Called when this server has written the definition of that name. */
+  written: (name: string) => void = () => {};
   /** The storage of versions that a webhook makes; null for all others. */
   viewOf: (served: Served) => Storage | null = () => null;
   /** Has a kind's webhook bring an object into the version of `target`; a text says why not. */
