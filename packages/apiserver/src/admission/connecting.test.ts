@@ -95,6 +95,11 @@ test('what webhooks refuse goes nowhere, whichever way it is asked', () => {
       `${POD}/portforward?ports=80&ports=81`,
       { kind: 'PodPortForwardOptions', ports: [80, 81] },
     ],
+    [
+      'POST',
+      `${POD}/portforward?ports=80,81&ports=82`,
+      { kind: 'PodPortForwardOptions', ports: [80, 81, 82] },
+    ],
     ['DELETE', `${POD}/proxy/a/b?x=y`, { kind: 'PodProxyOptions', path: '/a/b' }],
     ['GET', '/api/v1/nodes/n/proxy/', { kind: 'NodeProxyOptions', path: '/' }],
     ['GET', '/api/v1/nodes/n/proxy', { kind: 'NodeProxyOptions' }],
@@ -109,6 +114,8 @@ test('what webhooks refuse goes nowhere, whichever way it is asked', () => {
   assert.match(told(server.model.ask('GET', `${POD}/exec?dryRun=All`)), /^400 dryRun is not supp/);
   const ports = server.model.ask('GET', `${POD}/portforward?ports=x`);
   assert.match(told(ports), /^400 cannot convert to \[\]int32: strconv.ParseUint: parsing "x"/);
+  const large = server.model.ask('GET', `${POD}/portforward?ports=80,70000`);
+  assert.match(told(large), /\[\]int32: strconv.ParseUint: parsing "70000": value out of range/);
   assert.equal(server.hook.calls.length, 0);
 });
 

@@ -5,13 +5,14 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
+import { revisionFault } from '../query.ts';
 import { proxiedPath } from '../proxy/proxied-path.ts';
 import type { WriteContext } from '../writing.ts';
 import type { Admission, Admitted } from './admission.ts';
 
 const CONNECTED: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
 const STREAMS = ['stdin', 'stdout', 'stderr', 'tty'] as const;
-const PORT_MAX: number = 2 ** 32 - 1;
+const PORT_MAX = 65_535;
 
 /** Asks admission whether a connection may be made; answers where it may not. */
 export function admitConnection(
@@ -64,13 +65,12 @@ function optionsOf(call: Call, kind: string): Result<JsonObject> {
     return success(options);
   }
   if (info.subresource === 'portforward') {
-    const texts = query.all('ports').filter((text) => text !== '');
-    const ports = texts.map(Number);
+    const texts = query.all('ports').flatMap((text) => text.split(','));
     const wrong = texts.find((text) => !/^\d+$/.test(text) || Number(text) > PORT_MAX);
     if (wrong !== undefined) {
-      const why = `strconv.ParseUint: parsing ${JSON.stringify(wrong)}: invalid syntax`;
-      return failed(badRequest(`cannot convert to []int32: ${why}`));
+      return failed(badRequest(`cannot convert to []int32: ${revisionFault(wrong)}`));
     }
+    const ports = texts.map(Number);
     if (ports.length > 0) options['ports'] = ports;
     return success(options);
   }

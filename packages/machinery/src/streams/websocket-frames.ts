@@ -4,6 +4,7 @@
  * is told so by the code of a close.
  */
 
+const OP_TEXT = 1;
 const OP_BINARY = 2;
 const OP_CLOSE = 8;
 const OP_PING = 9;
@@ -185,7 +186,12 @@ function codeOf(code: number): Buffer {
 
 /** One unfragmented frame of binary data, as servers send it. */
 export function binaryFrame(data: Buffer): Buffer {
-  return frameOf(2, data);
+  return frameOf(OP_BINARY, data);
+}
+
+/** The same of text in UTF-8. */
+export function textFrame(data: Buffer): Buffer {
+  return frameOf(OP_TEXT, data);
 }
 
 /** The end of the stream: a normal closure. */

@@ -195,7 +195,7 @@ export class KubeletRoutes {
     else if (kind === 'attach') await this.#attach(request, socket, head, who, query);
     else if (kind === 'portForward') {
       const name = `${pod}/${namespace}`;
-      servePortForward(request, socket, head, name, (port) => {
+      servePortForward(request, socket, head, name, query, (port) => {
         const found = this.#options.config.forwards.find(
           ...[namespace, pod],
           (item) => item.ports,

@@ -1,7 +1,8 @@
 // shell: sockets and processes behind forwarded ports
 /**
  * Port-forward over SPDY: for each connection at the client's end two streams with one request id,
- * one for data and one on which only a failure is told.
+ * one for data and one on which only a failure is told; or over WebSocket, see
+ * `port-forward-sockets.ts`.
  */
 import { afterMs, guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
@@ -13,6 +14,7 @@ import { dial } from './forward-target.ts';
 import { reasonOf } from './log-reader.ts';
 import type { ForwardItem, HttpRoute } from './pod-rules.ts';
 import { keepGroup, killGroup } from './process-groups.ts';
+import { forwardOverSocket } from './port-forward-sockets.ts';
 import { acceptSpdy, negotiated, refuseUpgrade } from './remote-streams.ts';
 import { SpdySession, type SpdyStream } from './spdy-session.ts';
 
@@ -29,10 +31,17 @@ export function servePortForward(
   socket: Duplex,
   head: Buffer,
   pod: string,
+  query: URLSearchParams,
   find: ForwardLookup,
 ): void {
   const upgrade = (request.headers.upgrade ?? '').toLowerCase();
   const offered = String(request.headers['x-stream-protocol-version'] ?? '');
+  if (upgrade === 'websocket') {
+    forwardOverSocket(request, socket, head, query, (port, near, fail) => {
+      join(near, (why) => fail(failure(port, pod, why)), find(port));
+    });
+    return;
+  }
   if (upgrade !== 'spdy/3.1') {
     const text = `unable to upgrade: port-forward needs SPDY/3.1, not ${upgrade}`;
     return refuseUpgrade(socket, 400, text);
@@ -68,12 +77,6 @@ function forward(
   pod: string,
   item: ForwardItem | Error,
 ): void {
-  const fail = (why: string): void => {
-    error.write(Buffer.from(`error forwarding port ${port} to pod ${pod}, uid : ${why}`));
-    error.end();
-    data.end();
-  };
-  if (item instanceof Error) return fail(item.message);
   const near = new StreamEnd(session, data);
   near.on(
     'error',
@@ -88,6 +91,25 @@ function forward(
       session.forget(error.id);
     }),
   );
+  const fail = (why: string): void => {
+    error.write(Buffer.from(failure(port, pod, why)));
+    error.end();
+    data.end();
+  };
+  join(near, fail, item);
+}
+
+function failure(port: number, pod: string, why: string): string {
+  return `error forwarding port ${port} to pod ${pod}, uid : ${why}`;
+}
+
+/** Joins the client's end with what the item says. */
+function join(near: Duplex, fail: (why: string) => void, item: ForwardItem | Error): void {
+  if (item instanceof Error) {
+    fail(item.message);
+    near.destroy();
+    return;
+  }
   const { command, target, httpRoutes } = item;
   if (command.length > 0) runCommand(command, near, fail);
   else if (target !== null) dial(target, near, fail);

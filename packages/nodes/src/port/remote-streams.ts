@@ -98,6 +98,20 @@ export function acceptSpdy(socket: Duplex, protocol: string): void {
   );
 }
 
+/** The head that accepts a WebSocket (RFC 6455 section 4.2.2). */
+export function acceptSocket(request: IncomingMessage, socket: Duplex, protocol: string): void {
+  const key = String(request.headers['sec-websocket-key'] ?? '');
+  const accept = createHash('sha1')
+    .update(key + ACCEPT_KEY)
+    .digest('base64');
+  const isNamed = request.headers['sec-websocket-protocol'] !== undefined;
+  socket.write(
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      `Sec-WebSocket-Accept: ${accept}\r\n` +
+      (isNamed ? `Sec-WebSocket-Protocol: ${protocol}\r\n\r\n` : '\r\n'),
+  );
+}
+
 /** Accepts the request and waits for its streams; null: it was refused, or the client left. */
 export async function openStreams(
   request: IncomingMessage,
@@ -247,16 +261,7 @@ class SocketStreams extends Callbacks implements RemoteStreams {
     super();
     this.#socket = socket;
     this.#isPlain = protocol === 'channel.k8s.io';
-    const key = String(request.headers['sec-websocket-key'] ?? '');
-    const accept = createHash('sha1')
-      .update(key + ACCEPT_KEY)
-      .digest('base64');
-    const isNamed = request.headers['sec-websocket-protocol'] !== undefined;
-    socket.write(
-      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        `Sec-WebSocket-Accept: ${accept}\r\n` +
-        (isNamed ? `Sec-WebSocket-Protocol: ${protocol}\r\n\r\n` : '\r\n'),
-    );
+    acceptSocket(request, socket, protocol);
     const reader = new FrameReader({
       onData: (bytes, isContinued) => this.deliver(() => this.#onFrame(bytes, isContinued)),
       onReply: (bytes) => socket.write(bytes),
