@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { addressBytes, issueCertificate } from './certificates.ts';
 
@@ -70,4 +70,11 @@ test('addresses of both families become network-order bytes', () => {
     [253, ...Array(12).fill(0), 1, 0, 2].slice(0, 16),
   );
   assert.equal(addressBytes('2001:db8:1:2:3:4:5:6')[15], 6);
+});
+
+test('keys are written as clients read them that know the older form alone', () => {
+  const { key } = authority();
+  assert.match(key, /^-----BEGIN EC PRIVATE KEY-----\n/);
+  const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(key);
+  assert.deepEqual([asymmetricKeyType, asymmetricKeyDetails?.namedCurve], ['ec', 'prime256v1']);
 });

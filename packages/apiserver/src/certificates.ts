@@ -55,7 +55,7 @@ export function issueCertificate(
 ): KeyAndCertificate {
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const publicKey = pair.publicKey.export({ type: 'spki', format: 'der' });
-  const key = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const key = pair.privateKey.export({ type: 'sec1', format: 'pem' }).toString();
   const issuerKey = issuer === null ? pair.privateKey : createPrivateKey(issuer.key);
   const issuerPublic = createPublicKey(issuerKey).export({ type: 'spki', format: 'der' });
   const subject = distinguishedName(request.commonName, request.organizations ?? []);

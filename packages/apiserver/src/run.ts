@@ -65,6 +65,8 @@ const DRAIN_MS = 3000;
 const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 /** Of connections that renew leases; fairness weighs all else after it was read. */
 const READ_MS_MAX = 6;
+/** Connections without a request are ended after this time, as by kube-apiserver. */
+const IDLE_MS_MAX = 90_000;
 
 /** Flags of the command; texts are as given on the command line. */
 export interface ApiserverOptions
@@ -356,7 +358,8 @@ async function openListeners(
   server: ApiServer,
 ): Promise<Listener[]> {
   const { handle: handler, ownerOfBody: bodyOwner } = server;
-  const limits = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
+  const bounds = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
+  const limits = { ...bounds, idleMsMax: IDLE_MS_MAX };
   const onError = (error: unknown): void => {
     options.log('error', errorText(error));
   };

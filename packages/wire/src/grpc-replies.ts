@@ -6,7 +6,7 @@ import { encodeMessage } from './grpc-text.ts';
 import type { GrpcCode, GrpcOptions } from './grpc.ts';
 import { readUint32 } from './frames.ts';
 import { writeStatus } from './hpack-encoder.ts';
-import { fieldBlock } from './http2-exchange.ts';
+import { fieldBlock } from './hpack-encoder.ts';
 import type { Http2Session } from './http2-session.ts';
 import type { H2Stream } from './stream.ts';
 

@@ -6,6 +6,7 @@
  * answers may then be produced in any order, and constant ones are prepared once. Clients send the
  * same fields again and again: `HpackEncoder` indexes them.
  */
+import type { FieldList } from './exchange.ts';
 import { DynamicTable, STATIC_BY_FIELD, STATIC_BY_NAME, STATIC_LENGTH } from './hpack-table.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { latin1Write } from './latin1.ts';
@@ -179,4 +180,14 @@ function writeCoded(out: Buffer, at: number, text: string): number {
   at = writeInteger(out, at, 0, 7, length);
   scratch.copy(out, at, 0, length);
   return at + length;
+}
+
+/** Fields as a block of literals. */
+export function fieldBlock(fields: FieldList): Buffer {
+  let bytesMax = 0;
+  for (let i = 0; i < fields.length; i += 2) bytesMax += fieldBytesMax(fields[i]!, fields[i + 1]!);
+  const block = Buffer.allocUnsafe(bytesMax);
+  let at = 0;
+  for (let i = 0; i < fields.length; i += 2) at = writeField(block, at, fields[i]!, fields[i + 1]!);
+  return block.subarray(0, at);
 }

@@ -11,6 +11,7 @@ import { assert } from '@megaplane/base/assert';
 import type { CloseReason, Connection, Exchange, FieldList, UpgradedStream } from './exchange.ts';
 import type { Http1Head } from './http1-head.ts';
 import { fieldLines, Http1Output } from './http1-output.ts';
+import { hasDate } from './response-date.ts';
 import { STREAM_QUEUE_BYTES_MAX } from './limits.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -28,6 +29,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /** What an exchange asks of the connection that carries it. */
 export interface ExchangeHost extends Connection {
   readonly output: Http1Output;
+  /** The line that tells the time, '' where nobody does. */
+  dateLine(): string;
   /** Octets that the connection would take now. */
   budget(): number;
   /** Something was written, or a held-up reader may go on. */
@@ -188,6 +191,7 @@ export class Http1Exchange implements Exchange {
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
     if (contentType !== null) text += fieldLines(['content-type', contentType]);
     text += fieldLines(headers) + framing;
+    if (!hasDate(headers)) text += this.#host.dateLine();
     if (this.closesAfter) text += 'connection: close\r\n';
     else if (this.#minor === 0) text += 'connection: keep-alive\r\n';
     this.#output().putText(`${text}\r\n`);

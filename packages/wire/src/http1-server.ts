@@ -311,7 +311,7 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     this.#farewell =
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n` +
       `content-type: text/plain; charset=utf-8\r\ncontent-length: ${body.length}\r\n` +
-      `connection: close\r\n\r\n${body}`;
+      `${this.dateLine()}connection: close\r\n\r\n${body}`;
     this.#endReading();
   }
 
@@ -341,6 +341,10 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
   }
 
   // What exchanges ask.
+
+  dateLine(): string {
+    return this.#options.date?.line() ?? '';
+  }
 
   budget(): number {
     return this.#options.limits.outputBytesMax - this.output.length - this.#transport.pending();

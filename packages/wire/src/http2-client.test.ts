@@ -7,7 +7,7 @@ import { prepareFields } from './client.ts';
 import type { ClientStream, ResponseSink } from './client.ts';
 import { ERRORS, FRAMES, PREFACE } from './frames.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
-import { fieldBlock } from './http2-exchange.ts';
+import { fieldBlock } from './hpack-encoder.ts';
 import { Http2Client } from './http2-client.ts';
 import { CLIENT_LIMITS } from './limits.ts';
 

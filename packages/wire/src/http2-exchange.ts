@@ -11,10 +11,11 @@ import type {
   UpgradedStream,
 } from './exchange.ts';
 import { ERRORS, FLAG_END_HEADERS, FLAG_END_STREAM, FRAMES, writeFrameHead } from './frames.ts';
-import { fieldBytesMax, writeField, writeStatus } from './hpack-encoder.ts';
+import { fieldBlock, fieldBytesMax, writeField, writeStatus } from './hpack-encoder.ts';
 import { fieldValue } from './http2-head.ts';
 import type { RequestHead } from './http2-head.ts';
 import type { Http2Session } from './http2-session.ts';
+import { hasDate } from './response-date.ts';
 import type { H2Stream, StreamOwner } from './stream.ts';
 
 const NONE: Buffer = Buffer.alloc(0);
@@ -251,8 +252,9 @@ export class Http2Exchange implements Exchange, StreamOwner {
   ): void {
     const session = this.#session;
     const block = lasting === undefined ? NONE : lastingBlock(lasting);
+    const date = hasDate(headers) ? NONE : (session.date?.block() ?? NONE);
     let bytesMax = HEAD_BASE_BYTES + (contentType === null ? 0 : contentType.length + 16);
-    bytesMax += block.length;
+    bytesMax += block.length + date.length;
     if (headers !== undefined) {
       for (let i = 0; i < headers.length; i += 2) {
         bytesMax += fieldBytesMax(headers[i]!, headers[i + 1]!);
@@ -263,12 +265,14 @@ export class Http2Exchange implements Exchange, StreamOwner {
       const whole = Buffer.allocUnsafe(bytesMax);
       let end = writeHeadBlock(whole, 0, status, contentType, headers, length);
       end += block.copy(whole, end);
+      end += date.copy(whole, end);
       return session.sendHeaders(stream, whole, 0, end, endStream);
     }
     const out = session.reserve(bytesMax);
     const at = out.at;
     let end = writeHeadBlock(out.bytes, at + 9, status, contentType, headers, length);
     if (block.length > 0) end += block.copy(out.bytes, end);
+    if (date.length > 0) end += date.copy(out.bytes, end);
     const flags = FLAG_END_HEADERS | (endStream ? FLAG_END_STREAM : 0);
     writeFrameHead(out.bytes, at, end - at - 9, FRAMES.headers, flags, stream.id);
     out.at = end;
@@ -307,14 +311,4 @@ function lastingBlock(fields: FieldList): Buffer {
   let block = blocks.get(fields);
   if (block === undefined) blocks.set(fields, (block = fieldBlock(fields)));
   return block;
-}
-
-/** Fields as a block of literals. */
-export function fieldBlock(fields: FieldList): Buffer {
-  let bytesMax = 0;
-  for (let i = 0; i < fields.length; i += 2) bytesMax += fieldBytesMax(fields[i]!, fields[i + 1]!);
-  const block = Buffer.allocUnsafe(bytesMax);
-  let at = 0;
-  for (let i = 0; i < fields.length; i += 2) at = writeField(block, at, fields[i]!, fields[i + 1]!);
-  return block.subarray(0, at);
 }

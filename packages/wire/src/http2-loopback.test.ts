@@ -109,7 +109,8 @@ test('requests and answers that differ in path and audit-id alone keep their own
         assert.equal(answers[i]?.body, `/${name}`);
         const fields = answers[i]?.fields ?? [];
         const kind = name.endsWith('7') ? 'audit-id' : 'other';
-        assert.deepEqual(fields.slice(-4), ['x-kind', kind, 'audit-id', `id-of-${name}`]);
+        // the last one is the date
+        assert.deepEqual(fields.slice(-6, -2), ['x-kind', kind, 'audit-id', `id-of-${name}`]);
       }
     }
   });
@@ -155,7 +156,8 @@ test('answers carry their own fields, whatever others carried before them', asyn
       const path = `/${number % 97}`;
       const { fields, body } = await ask(client, 'GET', path);
       assert.equal(body, path);
-      assert.deepEqual(fields.slice(-fieldsOf(path).length), fieldsOf(path), path);
+      const own = fieldsOf(path);
+      assert.deepEqual(fields.slice(-own.length - 2, -2), own, path);
     }
   });
 });

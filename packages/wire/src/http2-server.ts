@@ -63,6 +63,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.#headRoom = new HeadRoom(options.bodies, this);
     this.#grpc = options.grpc;
     this.#answers = options.answers ?? null;
+    this.date = options.date ?? null;
     this.#idleSinceMs = transport.nowMs();
     this.decoder.varying = ':path';
     this.sendSettings(true);

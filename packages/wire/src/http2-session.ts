@@ -9,6 +9,7 @@
  * chunk and one output limit. When it has lasted `readMsMax` it stops, too, and goes on in the next
  * round: three hundred requests that come in one chunk are no reason for others to wait.
  */
+import type { ResponseDate } from './response-date.ts';
 import { assert } from '@megaplane/base/assert';
 import {
   ERRORS,
@@ -40,6 +41,8 @@ const SPARE_BYTES: number = FRAME_HEAD_BYTES + FRAME_BYTES_MAX;
 let spare: Buffer | null = Buffer.allocUnsafeSlow(SPARE_BYTES);
 
 export abstract class Http2Session extends Http2Control implements Protocol {
+  /** Told with answers; null: they have none. */
+  date: ResponseDate | null = null;
   /** When reading stops for the rest of a round; `never`: chunks are handled whole, too. */
   rest: Rest = 'late';
   /** What the peer may still send on the connection, and what of it was not given back. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,4 +73,32 @@ test('a silent port ends what opens neither version of HTTP, without a word', as
   const long = `GET /${'x'.repeat(9000)} HTTP/1.1\r\nhost: a\r\n\r\n`;
   assert.match((await told(port, long)).said, /^HTTP\/1\.1 200/);
   await Promise.all([silent.close(), other.close()]);
+});
+
+test('every answer tells when it left, once, over both versions of HTTP', async () => {
+  const passed = 'Thu, 01 Jan 2026 00:00:00 GMT';
+  const answer: Handler = (exchange) => {
+    if (exchange.path === '/stream') {
+      exchange.open(200, 'text/plain');
+      exchange.write(Buffer.from('yes'));
+      exchange.end();
+    } else exchange.respond(200, null, 'yes', exchange.path === '/own' ? ['date', passed] : []);
+  };
+  const listener = await listen({ handler: answer });
+  const { port } = listener.address;
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  for (const path of ['/', '/stream', '/own']) {
+    const { said } = await told(port, `GET ${path} HTTP/1.0\r\n\r\n`);
+    const lines = said.split('\r\n').filter((line) => line.startsWith('date: '));
+    const stream = session.request({ ':path': path });
+    const [head] = (await once(stream.resume(), 'response')) as [Record<string, string>];
+    const dates = [lines[0]?.slice('date: '.length), head['date']];
+    assert.equal(lines.length, 1, said);
+    for (const date of dates) {
+      assert.equal(new Date(date ?? '').toUTCString(), date);
+      assert.equal(date === passed, path === '/own');
+    }
+  }
+  session.destroy();
+  await listener.close();
 });

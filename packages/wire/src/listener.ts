@@ -26,9 +26,13 @@ import { Http2Server } from './http2-server.ts';
 import { SERVER_LIMITS } from './limits.ts';
 import type { WireLimits } from './limits.ts';
 import type { ReadRounds } from './read-rounds.ts';
+import { WallDate } from './response-date.ts';
 import { readRounds } from './socket-read.ts';
 import { monotonicMs, SocketTransport } from './socket-transport.ts';
 import type { Protocol, ServerOptions } from './transport.ts';
+
+/** One for all listeners. */
+const DATE = new WallDate();
 
 /** Keys and certificates, PEM or DER as `node:tls` takes them. */
 export interface ListenTls {
@@ -141,6 +145,7 @@ class SocketListener implements Listener {
       limits,
       bodies: new BodyBudget(limits.listenerBodiesBytesMax),
       answers: new AnswerBudget(limits.listenerQueuesBytesMax),
+      date: DATE,
       onError: options.onError ?? ((error) => console.error(error)),
       grpc: options.grpc ?? null,
       ...(options.bodyOwner === undefined ? {} : { bodyOwner: options.bodyOwner }),

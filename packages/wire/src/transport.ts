@@ -5,6 +5,7 @@
  * about its socket, and writes bytes. It knows no clock and no socket. The shell owns the socket,
  * calls the protocol, and flushes all protocols that asked for it at the end of the turn.
  */
+import type { ResponseDate } from './response-date.ts';
 import type { AnswerBudget } from './answer-budget.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { BodyOwner, Handler, PeerCertificate, Rest, StreamsBody } from './exchange.ts';
@@ -82,6 +83,8 @@ export interface ServerOptions {
   readonly bodies: BodyBudget;
   /** The same; without it connections have their own bounds only. */
   readonly answers?: AnswerBudget;
+  /** Told with every answer that does not tell it itself; without it answers have none. */
+  readonly date?: ResponseDate;
   /** An error that a handler threw; the exchange was answered 500. */
   readonly onError: (error: unknown) => void;
   /** gRPC methods, over HTTP/2 only; null: such requests reach `handler` as any other. */
