@@ -11,10 +11,15 @@ import { controllerReference, type PodOwner } from './pod-control.ts';
 
 export const REVISIONS_PATH = '/apis/apps/v1/controllerrevisions';
 
-/** What a revision keeps: the template, as a patch that puts it back whole. */
+/**
+ * What a revision keeps: the template, as a patch that puts it back whole, byte for byte as v1.36
+ * writes it. A time of creation that nobody set is left out (v1.33 and older wrote null).
+ */
 export function revisionData(template: JsonObject): JsonObject {
-  const metadata = { creationTimestamp: null, ...objectAt(template, 'metadata') };
-  return { spec: { template: { ...template, metadata, $patch: 'replace' } } };
+  const { creationTimestamp = null, ...rest } = objectAt(template, 'metadata') ?? {};
+  const metadata = creationTimestamp === null ? rest : { creationTimestamp, ...rest };
+  const data = { spec: { template: { ...template, metadata, $patch: 'replace' } } };
+  return JSON.parse(ordered(data)) as JsonObject;
 }
 
 /**
@@ -166,6 +171,13 @@ export class ControllerRevisions {
   }
 }
 
+/** Data that an older controller made is the same: nothing is rolled out for its null. */
 function isSameData(one: JsonValue | undefined, other: JsonObject): boolean {
-  return one !== undefined && stableText(one) === stableText(other);
+  const template = objectAt(one, 'spec', 'template');
+  const known = template === undefined ? one : revisionData(withoutPatch(template));
+  return known !== undefined && stableText(known) === stableText(other);
+}
+
+function withoutPatch({ $patch: _, ...template }: JsonObject): JsonObject {
+  return template;
 }

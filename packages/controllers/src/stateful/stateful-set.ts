@@ -124,8 +124,8 @@ export function nextSteps(view: StatefulView): readonly StatefulStep[] {
 }
 
 /**
- * A rolling update: from the last ordinal down, one pod at a time, past none that is not well. How
- * long it has been so is for those that come in order to wait for, before they are updated.
+ * A rolling update: from the last ordinal down, one pod at a time, past none that is not available,
+ * in order or not (v1.36.1; before v1.35 readiness was enough).
  */
 function updateSteps({ set, pods, update }: StatefulView): readonly StatefulStep[] {
   if (!isRolling(set)) return [];
@@ -138,7 +138,7 @@ function updateSteps({ set, pods, update }: StatefulView): readonly StatefulStep
     if (pod.revision !== update && !pod.isDeleting) {
       return [{ kind: 'delete', pod, isScaleDown: false }];
     }
-    if (pod.isDeleting || !pod.isReady) return [];
+    if (pod.isDeleting || !pod.isReady || !pod.isAvailable) return [];
   }
   return [];
 }
