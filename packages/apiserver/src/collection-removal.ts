@@ -17,7 +17,7 @@ import { continueAfter, startOfPage } from './continue-token.ts';
 import type { DeleteOptions } from './deletion.ts';
 import type { ListMeta } from './encoder.ts';
 import type { Filter } from './filter.ts';
-import type { ListOptions } from './list-options.ts';
+import { isUncached, type ListOptions } from './list-options.ts';
 import { ROWS_PER_TURN_MAX } from './list-stream.ts';
 import { NOWHERE } from './place-check.ts';
 import { holdRows, sendListAt } from './reading.ts';
@@ -52,7 +52,7 @@ export function deleteCollection(
   const asked = filter.value.name === '' ? Math.max(0, list.token?.revision ?? list.revision) : 0;
   const { appliedRevision } = world.storage;
   if (asked > appliedRevision) {
-    call.fail(tooLargeResourceVersion(asked, appliedRevision, true));
+    call.fail(tooLargeResourceVersion(asked, appliedRevision, isUncached(served)));
     return;
   }
   const revision = asked || appliedRevision;

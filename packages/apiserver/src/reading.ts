@@ -102,7 +102,7 @@ export function listObjects(world: World, call: Call, served: Served, options: L
   const { appliedRevision, isShared } = world.storage;
   // where one store is all there is, nobody knows of a revision before it does
   if (isExact && !isShared && needed > appliedRevision) {
-    call.fail(tooLargeResourceVersion(asked, appliedRevision, true));
+    call.fail(tooLargeResourceVersion(asked, appliedRevision, isUncached(served)));
     return;
   }
   world.whenFresh(needed, (reached) => {

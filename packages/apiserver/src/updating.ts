@@ -177,7 +177,9 @@ function putNext(
       if (outcome.kind === 'done') {
         if (isEnd) behaviourOf(served).release?.(value, world);
         claim.settle();
-        sendWritten(context, 200, value, outcome.revision, outcome.shown ?? bytes);
+        // upstream shows an object that ends so as it was kept last
+        const shown = isEnd ? stored.revision : outcome.revision;
+        sendWritten(context, 200, value, shown, outcome.shown ?? bytes);
         return;
       }
       claim.undo();

@@ -325,17 +325,17 @@ export function timeout(why = 'request did not complete within the allotted time
 }
 
 /**
- * A revision that has not happened. Upstream's cache knows that it will, perhaps, and says when to
- * ask again; its storage, which answers exact reads, does not (`isExact`).
+ * A revision that has not happened. Upstream's cache, which answers exact reads, too (v1.34), says
+ * when to ask again; its storage, which is asked for what is not cached, does not.
  */
 export function tooLargeResourceVersion(
   asked: number | bigint,
   current: number,
-  isExact = false,
+  isUncached = false,
 ): Status {
   const message = `Timeout: Too large resource version: ${asked}, current: ${current}`;
   const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' };
-  const again = isExact ? {} : { retryAfterSeconds: 1 };
+  const again = isUncached ? {} : { retryAfterSeconds: 1 };
   return failure('Timeout', 504, message, { causes: [cause], ...again });
 }
 

@@ -29,6 +29,7 @@ import { checkClaimSpec, checkClaimStatus } from './validation-claims.ts';
 import { LABEL_NAME } from './validation-metadata.ts';
 import { checkTaints } from './validation-pods.ts';
 import { checkAmount } from './validation-resources.ts';
+import { NO_FIELD } from './validation-pod-parts.ts';
 import {
   checkDnsLabel,
   eachObject,
@@ -207,7 +208,7 @@ function checkConfigMap(found: Findings, map: JsonObject): void {
     found.push(invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData'));
   }
   bytes += checkData(found, 'binaryData', binary, true);
-  if (bytes > DATA_BYTES_MAX) found.push(tooLong('', DATA_BYTES_MAX));
+  if (bytes > DATA_BYTES_MAX) found.push(tooLong(NO_FIELD, DATA_BYTES_MAX));
 }
 
 function changeConfigMap(found: Findings, next: JsonObject, previous: JsonObject): void {

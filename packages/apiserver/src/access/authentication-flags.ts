@@ -27,6 +27,8 @@ import { readWebhookKubeconfig } from './webhook-kubeconfig.ts';
 /** Flags as they are given; the names are kube-apiserver's. Lists are by commas. */
 export interface AuthenticationFlags {
   readonly anonymousAuth?: boolean;
+  /** See `AccessFlags`: where everybody may do everything, nobody comes without a name. */
+  readonly authorizationMode?: string;
   readonly tokenAuthFile?: string;
   readonly enableBootstrapTokenAuth?: boolean;
   /** Path of an AuthenticationConfiguration; excludes `--oidc-*`. */
@@ -153,7 +155,7 @@ function openIssuers(
       throw new Error('--oidc-issuer-url and --oidc-client-id must be specified together');
     }
     setIssuers(oidcIssuerUrl === undefined ? [] : [issuerOfFlags(flags, oidcIssuerUrl)]);
-    return { issuers, anonymous: anonymousOf(flags, null), stop: () => {} };
+    return { issuers, anonymous: anonymousOf(flags, null, edge), stop: () => {} };
   }
   if (oidcIssuerUrl !== undefined || oidcClientId !== undefined) {
     throw new Error('--authentication-config and --oidc-* flags are mutually exclusive');
@@ -170,14 +172,24 @@ function openIssuers(
   };
   const flag = 'authentication-config';
   const stop = followConfiguration({ flag, file, lookMs, metrics, edge, take });
-  return { issuers, anonymous: anonymousOf(flags, first?.anonymous ?? null), stop };
+  return { issuers, anonymous: anonymousOf(flags, first?.anonymous ?? null, edge), stop };
 }
 
+const NOT_ANONYMOUS =
+  'requests without a credential are refused: the mode AlwaysAllow would let them do everything';
+
+/** The flag's rule is off with the mode AlwaysAllow, as upstream; a configuration's is not. */
 function anonymousOf(
-  { anonymousAuth }: AuthenticationFlags,
+  { anonymousAuth, authorizationMode = '' }: AuthenticationFlags,
   anonymous: AnonymousRule | null,
+  { log }: ReviewEdge,
 ): AnonymousRule {
-  if (anonymous === null) return { isEnabled: anonymousAuth ?? true, paths: [] };
+  if (anonymous === null) {
+    const isOpen = namesIn(authorizationMode).includes('AlwaysAllow');
+    const isAsked = anonymousAuth ?? true;
+    if (isOpen && isAsked) log(NOT_ANONYMOUS);
+    return { isEnabled: isAsked && !isOpen, paths: [] };
+  }
   if (anonymousAuth !== undefined) {
     throw new Error(
       '--anonymous-auth flag cannot be set when anonymous field is configured in ' +
