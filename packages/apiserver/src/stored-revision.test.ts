@@ -1,4 +1,4 @@
-/** Answers to requests that store nothing new, or end an object, tell of the object as it is kept. */
+/** What stores nothing new, or ends an object, is answered with the object as it is kept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Rig } from './watch/rig.sim.ts';

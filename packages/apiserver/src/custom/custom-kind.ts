@@ -61,8 +61,8 @@ export class CustomKind {
   #byName: ReadonlyMap<string, VersionFacts> | null = null;
 
   /**
-   * `readSince`: see there. `formedSince` has, by version, since when the schema is as it is; absent:
-   * since this revision.
+   * `readSince`: see there. `formedSince` has, by version, since when the schema is as it is;
+   * absent: since this revision.
    */
   constructor(
     facts: DefinitionFacts,
