@@ -3,6 +3,7 @@ import { ownMember } from '@megaplane/base/members';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { escapedJson } from '@megaplane/machinery/quoting';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
 import { safeDigits, stableText } from './deployment-spec.ts';
@@ -19,7 +20,7 @@ export function revisionData(template: JsonObject): JsonObject {
   const { creationTimestamp = null, ...rest } = objectAt(template, 'metadata') ?? {};
   const metadata = creationTimestamp === null ? rest : { creationTimestamp, ...rest };
   const data = { spec: { template: { ...template, metadata, $patch: 'replace' } } };
-  return JSON.parse(ordered(data)) as JsonObject;
+  return parseJson(ordered(data)) as JsonObject;
 }
 
 /**
@@ -174,10 +175,6 @@ export class ControllerRevisions {
 /** Data that an older controller made is the same: nothing is rolled out for its null. */
 function isSameData(one: JsonValue | undefined, other: JsonObject): boolean {
   const template = objectAt(one, 'spec', 'template');
-  const known = template === undefined ? one : revisionData(withoutPatch(template));
+  const known = template === undefined ? one : revisionData(template);
   return known !== undefined && stableText(known) === stableText(other);
-}
-
-function withoutPatch({ $patch: _, ...template }: JsonObject): JsonObject {
-  return template;
 }

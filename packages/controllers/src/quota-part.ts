@@ -22,6 +22,7 @@ import { findPath, pathOf, type ScanPath, skipValue } from '@megaplane/machinery
 import type { PartOptions } from './part-options.ts';
 import { collectionPath as listPath, groupResourceOf, type ApiResource } from './api-resources.ts';
 import { ObjectCache } from './object-cache.ts';
+import { PodCharges } from './pod-charges.ts';
 import type { PodRows } from './pod-rows.ts';
 import { PHASE_SUCCEEDED } from './replica-pods.ts';
 import type { SharedInformers } from './shared-informers.ts';
@@ -48,6 +49,7 @@ const CHARGED: ReadonlyMap<string, readonly ScanPath[]> = new Map([
   ],
 ]);
 const COUNT = 'count/';
+const PODS = 'count/pods';
 const DEVICE_CLAIMS = 'count/resourceclaims.resource.k8s.io';
 const EXTENDED_NAME = 'extendedResourceName';
 const DEVICE_CLASSES = '/apis/resource.k8s.io/v1/deviceclasses';
@@ -67,6 +69,7 @@ export class QuotaPart {
   /** What the server has beyond the kinds of Kubernetes, by the name that quotas count it under. */
   #custom: ReadonlyMap<string, ApiResource> = new Map();
   readonly #heard: Set<string> = new Set();
+  readonly #charges: PodCharges = new PodCharges();
 
   constructor({ client, informers, pods, onError, workers, resyncMs }: QuotaPartOptions) {
     this.#resyncMs = resyncMs ?? RESYNC_MS;
@@ -88,11 +91,13 @@ export class QuotaPart {
     });
     for (const resource of HEARD) this.#hearAll(`/api/v1/${resource}`, CHARGED.get(resource));
     pods.listen({
-      changed: (row, _bytes, scan) => {
+      changed: (row, bytes, scan) => {
         const { pods: table, informer } = pods;
         const isOver = table.phaseOf(row) >= PHASE_SUCCEEDED;
         const hasEnded = isOver && table.phaseBefore < PHASE_SUCCEEDED;
         if (scan === null || hasEnded) this.#gone(informer.keyOf(row));
+        if (scan === null) this.#charges.drop(row);
+        else if (this.#charges.take(row, bytes, scan)) this.#gone(informer.keyOf(row));
       },
     });
   }
@@ -140,11 +145,11 @@ export class QuotaPart {
   /** Listens for what goes of the kinds that a quota counts; true where one of them is new. */
   #hear(quota: JsonObject): boolean {
     let isNew = false;
-    for (const name of Object.keys(hardOf(quota))) {
+    for (const name of Object.keys(hardOf(quota)).map(countedName)) {
       const path = this.#pathOf(name);
       if (path === undefined || this.#heard.has(name)) continue;
       this.#heard.add(name);
-      if (name === 'count/pods' || HEARD.some((one) => name === COUNT + one)) continue;
+      if (name === PODS || HEARD.some((one) => name === COUNT + one)) continue;
       this.#informers.hearDeletions({ path }, (key) => this.#gone(key));
       this.#informers.start();
       isNew = true;
@@ -294,20 +299,21 @@ function zeroOf(quota: JsonObject, name: string): string {
 
 /** The kinds of Kubernetes that must be listed for these names. */
 function countedResources(names: readonly string[]): Resource[] {
-  const wanted = new Set<string>();
-  const isCompute = (name: string): boolean =>
+  const wanted = new Set(names.map(countedName));
+  return [...wanted].map((name) => BUILT_IN.get(name)).filter((one) => one !== undefined);
+}
+
+/** The kind that a name of a quota is about, by the name that its objects are counted under. */
+function countedName(name: string): string {
+  if (countsDevices(name)) return DEVICE_CLAIMS;
+  if (name.startsWith(COUNT)) return name;
+  const isCompute =
     /^(pods|cpu|memory|ephemeral-storage|hugepages-.*)$/.test(name) ||
     (/^(requests|limits)\./.test(name) && name !== 'requests.storage');
-  for (const name of names) {
-    if (countsDevices(name)) wanted.add(DEVICE_CLAIMS);
-    if (name.startsWith(COUNT)) wanted.add(name);
-    else if (isCompute(name)) wanted.add('count/pods');
-    else if (name.startsWith('services')) wanted.add('count/services');
-    else if (/storage/.test(name) || name === 'persistentvolumeclaims') {
-      wanted.add('count/persistentvolumeclaims');
-    } else wanted.add(COUNT + name);
-  }
-  return [...wanted].map((name) => BUILT_IN.get(name)).filter((one) => one !== undefined);
+  if (isCompute) return PODS;
+  if (name.startsWith('services')) return 'count/services';
+  const isClaim = /storage/.test(name) || name === 'persistentvolumeclaims';
+  return isClaim ? 'count/persistentvolumeclaims' : COUNT + name;
 }
 
 function collectionPath({ group, apiVersion, resource }: Resource, namespace: string): string {

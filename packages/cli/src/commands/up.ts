@@ -132,12 +132,14 @@ async function run(flags: Flags): Promise<number> {
     const files = await import('@megaplane/nodes/stages/kwok-files');
     files.judgeKwokFiles(files.readKwokFiles('--stages', flags.stages));
   }
-  const { kubeletPortFor, runUp } = await import('../up/run.ts');
+  const { runUp, usualPorts } = await import('../up/run.ts');
+  const ports = await usualPorts(flags.securePort);
   return runUp({
     ...flags,
     ephemeral: flags.ephemeral ?? false,
     mergeKubeconfig: flags.mergeKubeconfig ?? false,
-    kubeletPort: flags.kubeletPort ?? (await kubeletPortFor(flags.securePort)),
+    ...ports,
+    kubeletPort: flags.kubeletPort ?? ports.kubeletPort,
     kubeconfig: flags.kubeconfig,
     listenClientUrls: flags.listenClientUrls,
     durability: flags.durability,

@@ -42,3 +42,16 @@ test('a path that is too long for a socket leaves the socket out, not the cluste
   assert(flagsOf('/srv/cluster').includes('--unix-socket'));
   assert(!flagsOf(`/srv/${'x'.repeat(100)}`).includes('--unix-socket'));
 });
+
+test('scheduler and controllers say how they are at usual ports that are free', () => {
+  const options = { dataDir: '/srv', logLevel: 'info', logFormat: 'text' } as UpOptions;
+  const ports = { schedulerPort: 10_259, controllersPort: 10_257 };
+  for (const [component, port] of [
+    ['scheduler', '10259'],
+    ['controllers', '10257'],
+  ] as const) {
+    const { args } = childPlan(component, { ...options, ...ports });
+    assert.equal(args[args.indexOf('--secure-port') + 1], port);
+    assert(!childPlan(component, options).args.includes('--secure-port'));
+  }
+});

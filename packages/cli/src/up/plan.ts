@@ -15,6 +15,9 @@ export interface UpOptions {
   readonly securePort: number;
   /** Where all simulated kubelets listen; 0: a free one. */
   readonly kubeletPort: number;
+  /** Where scheduler and controllers say how they are; 0: nowhere. */
+  readonly schedulerPort?: number;
+  readonly controllersPort?: number;
   readonly kubeconfig: string | undefined;
   readonly mergeKubeconfig: boolean;
   readonly listenClientUrls: string | undefined;
@@ -112,11 +115,15 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       // Alone on its data directory, so there is nobody to wait for.
       return [
         ...['--kubeconfig', files.kubeconfig('controllers'), '--leader-elect=false', ...metrics],
+        ...healthFlags(options.controllersPort),
         ...['--cluster-signing-cert-file', join(options.dataDir, 'pki', 'ca.crt')],
         ...['--cluster-signing-key-file', join(options.dataDir, 'pki', 'ca.key')],
       ];
     case 'scheduler':
-      return ['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics];
+      return [
+        ...['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics],
+        ...healthFlags(options.schedulerPort),
+      ];
     case 'nodes': {
       const flags = ['--create', `${options.nodes}`];
       flags.push('--server-address', `127.0.0.1:${options.kubeletPort}`);
@@ -128,4 +135,10 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       return flags;
     }
   }
+}
+
+/** The API server asks for the health of both at their usual ports, as kube-apiserver does. */
+function healthFlags(port = 0): readonly string[] {
+  if (port === 0) return [];
+  return ['--secure-port', `${port}`, '--bind-address', '127.0.0.1'];
 }

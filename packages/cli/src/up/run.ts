@@ -28,6 +28,8 @@ import { createPods, lacksPods } from './workload.ts';
 
 const POLL_MS = 100;
 const KUBELET_PORT = 10_250;
+const CONTROLLERS_PORT = 10_257;
+const SCHEDULER_PORT = 10_259;
 
 /** A cluster that is being brought up: its children, and what was reached when. */
 interface Cluster {
@@ -166,19 +168,35 @@ function keepKubeletPort(cluster: Cluster): void {
   if (kubeletPort > 0) nodes?.replan(childPlan('nodes', { ...cluster.options, kubeletPort }));
 }
 
-/** The usual port of kubelets where it is free, any free one where it is not, or for free ones. */
-export async function kubeletPortFor(securePort: number): Promise<number> {
-  if (securePort === 0) return 0;
+/** Ports that others look for parts of a cluster at; 0: it is not free, or any will do. */
+export interface UsualPorts {
+  readonly kubeletPort: number;
+  readonly controllersPort: number;
+  readonly schedulerPort: number;
+}
+
+/** The usual ports of this machine that are free; none where the server has no usual one either. */
+export async function usualPorts(securePort: number): Promise<UsualPorts> {
+  const free = async (port: number): Promise<number> =>
+    securePort !== 0 && (await isFree(port)) ? port : 0;
+  return {
+    kubeletPort: await free(KUBELET_PORT),
+    controllersPort: await free(CONTROLLERS_PORT),
+    schedulerPort: await free(SCHEDULER_PORT),
+  };
+}
+
+async function isFree(port: number): Promise<boolean> {
   const probe = createServer();
-  const isFree = await new Promise<boolean>((resolve) => {
+  const isListening = await new Promise<boolean>((resolve) => {
     probe.once(
       'error',
       guarded(() => resolve(false)),
     );
-    probe.listen(KUBELET_PORT, '127.0.0.1', () => resolve(true));
+    probe.listen(port, '127.0.0.1', () => resolve(true));
   });
-  if (isFree) await new Promise((resolve) => probe.close(resolve));
-  return isFree ? KUBELET_PORT : 0;
+  if (isListening) await new Promise((resolve) => probe.close(resolve));
+  return isListening;
 }
 
 /** Resolves when the child is ready, or the end has begun. */
