@@ -70,6 +70,7 @@ const change = fc.record({
     { freq: 4 },
   ),
   isBuilt: fc.boolean(),
+  isTurned: fc.boolean(),
 });
 
 test('rows kept from events equal rows of all requests, whatever came between', () => {
@@ -77,14 +78,14 @@ test('rows kept from events equal rows of all requests, whatever came between', 
     fc.property(fc.array(change, { maxLength: 60 }), fc.boolean(), (changes, byNamespace) => {
       const roll = rolling(byNamespace);
       const present = new Map<number, JsonObject>();
-      for (const { row, request, isBuilt } of changes) {
+      for (const { row, request, isBuilt, isTurned } of changes) {
         if (request === null) {
           present.delete(row);
           roll.remove(row);
         } else {
           const named = { ...request, metadata: { ...request.metadata, name: `r${row}` } };
           present.set(row, named);
-          put(roll, row, named);
+          put(roll, row, isTurned ? turned(named) : named);
         }
         if (isBuilt) compare(roll, present, byNamespace);
       }
@@ -93,6 +94,11 @@ test('rows kept from events equal rows of all requests, whatever came between', 
     { seed: 27, numRuns: 300 },
   );
 });
+
+/** The same object with its status first and its spec last. */
+function turned({ status = null, metadata = null, spec: asked = null }: JsonObject): JsonObject {
+  return { status, metadata, spec: asked };
+}
 
 function compare(
   roll: RollingRollUp,
@@ -148,4 +154,15 @@ test('a row that is unchanged keeps its bytes', () => {
   put(roll, 1, { spec: { priority: 1, resources: { cpu: '2' } } });
   put(roll, 1, { spec: { priority: 1, resources: { cpu: '1' } }, status: { phase: 'Pending' } });
   assert.deepEqual(roll.build(1n), first);
+});
+
+test('a status counts where it stands', () => {
+  const roll = rolling();
+  const spec = { priority: 0, resources: { cpu: '1' } };
+  const status = { phase: 'Acknowledged' };
+  put(roll, 0, { metadata: {}, spec, status });
+  put(roll, 1, turned({ metadata: {}, spec, status }));
+  put(roll, 2, { metadata: {}, spec });
+  assert.deepEqual([...roll.pending], [2]);
+  assert.equal(roll.rows().length, 1);
 });

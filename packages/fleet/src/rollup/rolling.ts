@@ -113,7 +113,9 @@ export class RollingRollUp {
     if (specStart > 0) {
       const from = specStart + SPEC.length - 1;
       const status = text.indexOf(STATUS, from);
-      entry = this.#specs.get(text.slice(from, status < 0 ? text.length - 1 : status));
+      const isOdd = status < 0 && text.lastIndexOf(ANY_STATUS, specStart) >= 0;
+      const spec = text.slice(from, status < 0 ? text.length - 1 : status);
+      entry = isOdd ? undefined : this.#specs.get(spec);
       isPending = status < 0 || isPendingStatus(text, status);
     }
     if (entry === undefined) {
@@ -279,6 +281,8 @@ export class RollingRollUp {
 
 const SPEC = ',"spec":{';
 const STATUS = ',"status":{';
+/** Before the spec: some order that our servers do not write. */
+const ANY_STATUS = '"status":{';
 const PHASE = '"phase":"';
 const PENDING = 'Pending"';
 
