@@ -1,5 +1,5 @@
 /** Bodies in YAML that are too long to be read in a turn of the event loop. */
-import { timeout } from '@megaplane/machinery/status';
+import { timeout, tooManyRequests } from '@megaplane/machinery/status';
 import type { Admission } from './admission/admission.ts';
 import { BODY_BYTES_MAX, mediaTypeOf } from './body.ts';
 import type { Call } from './call.ts';
@@ -7,8 +7,8 @@ import { APPLY_TYPE, readPlainJson } from './managed/applying.ts';
 import { YAML_TYPE } from './negotiation.ts';
 import type { World } from './world.ts';
 
-/** Shorter ones take some 10 ms. */
-export const LONG_YAML_BYTES_MIN: number = 16 * 1024;
+/** Shorter ones take some 10 ms, and 60 where they are all brackets. */
+export const LONG_YAML_BYTES_MIN: number = 4 * 1024;
 
 /** Goes on with a request at once, or in a later turn, when its long document was read. */
 export function whenRead(world: World, admission: Admission, call: Call, then: () => void): void {
@@ -18,10 +18,18 @@ export function whenRead(world: World, admission: Admission, call: Call, then: (
     return;
   }
   call.keepBody();
-  edge.readYaml(call.body, (reading) => {
+  const { exchange, identity } = call;
+  const sender = { name: identity.user, isGone: () => exchange.closed };
+  edge.readYaml(call.body, sender, (outcome) => {
     admission.resume(call, () => {
-      call.yaml = reading;
-      if (reading === null) call.fail(timeout());
+      if (outcome === 'crowded') {
+        call.fail(
+          tooManyRequests('Too many documents wait to be read, please try again later.', 1),
+        );
+        return;
+      }
+      call.yaml = outcome;
+      if (outcome === null) call.fail(timeout());
       else then();
     });
   });

@@ -11,6 +11,8 @@ import { KIND_STRUCT, wordOf } from './custom/custom-objects.ts';
 import { parseYaml } from './yaml-body.ts';
 
 const VERSIONS: readonly string[] = ['v1', 'v1beta1'];
+/** Of an answer in YAML, which is read in one turn: 400 KB of brackets take seconds. */
+const YAML_LENGTH_MAX: number = 4 * 1024;
 const SCHEME = 'in scheme "pkg/runtime/scheme.go:111"';
 
 /** What was asked for: a kind of `group` in the version that was sent. */
@@ -53,6 +55,9 @@ function parse(text: string): { readonly review: JsonObject } | string {
   const isJson = text.trimStart().startsWith('{');
   const fault = isJson ? syntaxError(text) : '';
   if (fault !== '') return fault;
+  if (!isJson && text.length > YAML_LENGTH_MAX) {
+    return `yaml: more than ${YAML_LENGTH_MAX} characters, which are read as JSON alone`;
+  }
   const parsed = isJson ? { value: parseJson(text) } : parseYaml(text);
   if ('error' in parsed) return parsed.error;
   const { value } = parsed;

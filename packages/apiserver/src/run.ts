@@ -337,7 +337,7 @@ function serverEdge(yaml: YamlThread): ServerOptions['edge'] {
     deferPiece: (work) => pieces.add(guarded(work)),
     runPiece: (work, waits) => pieces.run(guarded(work), waits),
     walk: (steps, waits, done) => pieces.walk(steps, waits, done),
-    readYaml: (body, done) => yaml.read(body, guarded(done)),
+    readYaml: (body, sender, done) => yaml.read(body, sender, guarded(done)),
   };
 }
 

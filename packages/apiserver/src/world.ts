@@ -17,7 +17,7 @@ import { KeptEncodings, type KeptSpace } from './kept-encodings.ts';
 import type { Relay } from './proxy/target.ts';
 import { ListCounts } from './watch/list-counts.ts';
 import { WatchHub } from './watch-hub.ts';
-import type { YamlReading } from './yaml-body.ts';
+import type { YamlOutcome, YamlSender } from './yaml-thread.ts';
 
 /** How long a read waits for a revision that does not exist yet (upstream's 3 s). */
 export const FRESH_WAIT_MS = 3000;
@@ -48,7 +48,7 @@ export interface Edge {
    * Reads a long document beside what this thread does, and tells of it in a later turn: null where
    * it took too long. Absent: documents are read at once.
    */
-  readYaml?(body: Uint8Array, done: (reading: YamlReading | null) => void): void;
+  readYaml?(body: Uint8Array, sender: YamlSender, done: (outcome: YamlOutcome) => void): void;
 }
 
 /** What virtual kinds ask: who may do what, and whose token is which. */

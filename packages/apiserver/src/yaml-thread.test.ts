@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { define, definitionOf, startRig, versionOf, type Rig } from './custom/definitions.sim.ts';
-import { readYaml, type YamlReading } from './yaml-body.ts';
-import { YamlThread } from './yaml-thread.ts';
+import { readYaml } from './yaml-body.ts';
+import { WAITING_BYTES_MAX, YamlThread, type YamlOutcome } from './yaml-thread.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
+const SENDER = { name: 'jane', isGone: () => false };
 const YAML = { 'content-type': 'application/yaml' };
 const APPLY = { 'content-type': 'application/apply-patch+yaml' };
 
@@ -15,7 +16,7 @@ function startReading(): Rig & { readonly readOne: (isInTime?: boolean) => void 
   define(rig, definitionOf('widgets', [versionOf('v1')]));
   const waiting: (() => void)[] = [];
   let isInTime = true;
-  rig.api.parts.world.edge.readYaml = (body, done) => {
+  rig.api.parts.world.edge.readYaml = (body, _sender, done) => {
     waiting.push(() => done(isInTime ? readYaml(Buffer.from(body).toString('utf8')) : null));
   };
   const readOne = (wanted = true): void => {
@@ -86,8 +87,8 @@ test('who left meanwhile is not served, and a document that takes too long is gi
 
 test('the thread reads what the server would, one after the other, and begins anew', async () => {
   const thread = new YamlThread();
-  const read = (text: string): Promise<YamlReading | null> =>
-    new Promise((done) => thread.read(Buffer.from(text), done));
+  const read = (text: string): Promise<YamlOutcome> =>
+    new Promise((done) => thread.read(Buffer.from(text), SENDER, done));
   const texts = ['a: 1\na: 2', 'a: [', 'b: {c: 0o17}', `a: ${'['.repeat(9000)}`];
   const readings = await Promise.all(texts.map(read));
   for (const [index, reading] of readings.entries()) {
@@ -103,13 +104,14 @@ test('the thread reads what the server would, one after the other, and begins an
 test('a document that the thread cannot end in time does not hold up the next', async () => {
   const thread = new YamlThread(1);
   const long = 'a: [{b: c}]\n'.repeat(20_000);
-  const reading = await new Promise((done) => thread.read(Buffer.from(long), done));
+  const reading = await new Promise((done) => thread.read(Buffer.from(long), SENDER, done));
   assert.equal(reading, null);
   thread.close();
 });
 
-function shown(reading: YamlReading | null): string {
-  if (reading === null || 'error' in reading) return JSON.stringify(reading);
+function shown(reading: YamlOutcome): string {
+  if (reading === null || reading === 'crowded' || 'error' in reading)
+    return JSON.stringify(reading);
   return JSON.stringify({ ...reading, json: Buffer.from(reading.json).toString('utf8') });
 }
 
@@ -117,7 +119,8 @@ test('what is applied too deep is refused, in JSON and in YAML', () => {
   const rig = startRig();
   define(rig, definitionOf('widgets', [versionOf('v1')]));
   const head = '"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}';
-  for (const levels of [900, 1100, 2000, 5000, 100_000]) {
+  for (const levels of [300, 1100, 2000, 5000, 100_000]) {
+    // between the two, the library’s own stack decides
     const deep = '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
     for (const text of [`{${head},"spec":${deep}}`, `---\n{${head},"spec":${deep}}`]) {
       const applied = rig.ask('PATCH', `${WIDGETS}/a?fieldManager=me`, Buffer.from(text), APPLY);
@@ -126,4 +129,45 @@ test('what is applied too deep is refused, in JSON and in YAML', () => {
       else assert.match(applied.text, /error decoding YAML: .*values are nested too deeply/);
     }
   }
+});
+
+test('senders have their turns one after the other, and those who left none', async () => {
+  const thread = new YamlThread();
+  const told: string[] = [];
+  let isGone = false;
+  const read = (name: string, text: string): Promise<void> =>
+    new Promise((resolve) => {
+      const sender = { name, isGone: () => name === 'gone' && isGone };
+      thread.read(Buffer.from(text), sender, (outcome: YamlOutcome) => {
+        told.push(outcome === null ? `${name} ${text} not read` : `${name} ${text}`);
+        resolve();
+      });
+    });
+  const first = read('many', 'a: 0');
+  const all = [read('gone', 'a: 0'), read('gone', 'a: 1')];
+  for (let index = 1; index < 4; index++) all.push(read('many', `a: ${index}`));
+  all.push(read('one', 'b: 1'));
+  isGone = true;
+  await Promise.all([first, ...all]);
+  const read1 = told.filter((line) => !line.endsWith('not read'));
+  assert.deepEqual(read1, ['many a: 0', 'many a: 1', 'one b: 1', 'many a: 2', 'many a: 3']);
+  assert.equal(told.length, 7);
+  thread.close();
+});
+
+test('nobody has more than half of what may wait to be read', async () => {
+  const thread = new YamlThread();
+  const body = Buffer.alloc(WAITING_BYTES_MAX / 16, 'x');
+  const outcomes: YamlOutcome[] = [];
+  const read = (name: string): void =>
+    thread.read(body, { name, isGone: () => false }, (outcome) => outcomes.push(outcome));
+  // the first is being read, and waits no more
+  for (let count = 0; count < 12; count++) read('many');
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(outcomes, ['crowded', 'crowded', 'crowded']);
+  read('one');
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(outcomes.length, 3);
+  thread.close();
+  assert.equal(outcomes.length, 13);
 });

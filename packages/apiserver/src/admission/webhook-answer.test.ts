@@ -88,3 +88,11 @@ test('what an answer in text says is shown, and of other types nothing', () => {
     'the server responded with the status code 402 but did not return more information',
   );
 });
+
+test('answers of brackets are refused before they are read', () => {
+  for (const bracket of ['[', '{"a":', '- ', '? ']) {
+    const answer = readAnswer(Buffer.from(bracket.repeat(400_000)), 'v1');
+    assert(!answer.ok);
+    assert.match(answer.why, /yaml: more than 4096 characters|exceeded max depth/);
+  }
+});
