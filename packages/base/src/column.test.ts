@@ -31,8 +31,29 @@ test('a column is a typed array of unknown length that reads 0 where nothing was
       }
       assert.equal(column.get(probe), model[probe]);
       for (const { id } of writes) assert.equal(column.get(id), model[id]);
-      const last = Math.max(-1, ...writes.map(({ id }) => id >>> 14));
-      assert.equal(column.memoryBytes, (last + 1) * 16_384 * kind.array.BYTES_PER_ELEMENT);
+      const last = Math.max(-1, ...writes.map(({ id }) => id));
+      const { BYTES_PER_ELEMENT } = kind.array;
+      const chunks = Math.ceil((last + 1) / 16_384);
+      assert(column.memoryBytes <= chunks * 16_384 * BYTES_PER_ELEMENT);
     }),
   );
+});
+
+test('a column of few ids takes as few bytes, and zeros take none', () => {
+  for (const { column: Column, array } of kinds) {
+    const column = new Column();
+    column.set(5000, 0);
+    assert.equal(column.memoryBytes, 0);
+    column.set(0, 1);
+    assert.equal(column.memoryBytes, 64);
+    for (let id = 0; id < 40_000; id++) {
+      column.set(id, 7);
+      const bytes = (id + 1) * array.BYTES_PER_ELEMENT;
+      const isLong = id >= 16_384;
+      const most = isLong ? bytes + 16_384 * array.BYTES_PER_ELEMENT : Math.max(64, bytes * 2);
+      assert(column.memoryBytes <= most, `${column.memoryBytes} bytes for ${id + 1} ids`);
+      assert.equal(column.get(id + 1), 0);
+    }
+    for (let id = 0; id < 40_000; id++) assert.equal(column.get(id), 7);
+  }
 });

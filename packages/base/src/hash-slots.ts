@@ -11,25 +11,30 @@ import { assert } from './assert.ts';
  * directory (4 bytes for some hundred keys) doubles first. So the cost of growth is one segment at
  * a time, never the table.
  *
+ * While there is only one segment it has as few slots as it needs, from 16 on.
+ *
  *   directory   hash >>> (32 - depth) -> segment
  *   slot        [hash, ref]; ref 0 = empty
  *   chunk       256 segments, 4 MiB; the first one starts small, for small tables
  */
+const FIRST_SLOTS = 16;
 const SEGMENT_SLOTS = 2048;
 const SLOT_MASK: number = SEGMENT_SLOTS - 1;
 const SEGMENT_WORDS: number = SEGMENT_SLOTS * 2;
-const SEGMENT_LOAD_MAX: number = (SEGMENT_SLOTS * 3) / 4;
 const CHUNK_BITS = 8;
 const CHUNK_MASK: number = (1 << CHUNK_BITS) - 1;
 const CHUNK_WORDS: number = SEGMENT_WORDS << CHUNK_BITS;
 /** 2^24 segments of 2048 slots: beyond any number of refs. */
 const DEPTH_MAX = 24;
+/** The directory of a single segment. */
+const ROOT: Uint32Array = new Uint32Array(1);
 /** The slots of a segment while it is split. */
 const LEAVING: Int32Array = new Int32Array(SEGMENT_WORDS);
 
 export class HashSlots {
-  readonly #chunks: Int32Array[] = [new Int32Array(SEGMENT_WORDS)];
-  #directory: Uint32Array = new Uint32Array(1);
+  readonly #chunks: Int32Array[] = [new Int32Array(FIRST_SLOTS * 2)];
+  #slotMask: number = FIRST_SLOTS - 1;
+  #directory: Uint32Array = ROOT;
   #depth = 0;
   readonly #segmentDepth: number[] = [0];
   readonly #segmentCount: number[] = [0];
@@ -38,21 +43,22 @@ export class HashSlots {
 
   /** The first ref under a hash, 0 if there is none. */
   first(hash: number): number {
-    this.#slot = hash & SLOT_MASK;
+    this.#slot = hash & this.#slotMask;
     return this.#scan(hash);
   }
 
   /** The ref after the one that the last `first` or `next` returned. No change in between. */
   next(hash: number): number {
-    this.#slot = (this.#slot + 1) & SLOT_MASK;
+    this.#slot = (this.#slot + 1) & this.#slotMask;
     return this.#scan(hash);
   }
 
   /** Adds a ref. */
   insert(hash: number, ref: number): void {
     let segment = this.#segmentOf(hash);
-    while (this.#segmentCount[segment]! >= SEGMENT_LOAD_MAX) {
-      this.#split(segment);
+    while (this.#segmentCount[segment]! * 4 >= (this.#slotMask + 1) * 3) {
+      if (this.#slotMask < SLOT_MASK) this.#widen();
+      else this.#split(segment);
       segment = this.#segmentOf(hash);
     }
     this.#segmentCount[segment]!++;
@@ -69,10 +75,10 @@ export class HashSlots {
     // Slots behind the hole move up, unless that would put them before where their probing starts.
     let probe = slot;
     for (;;) {
-      probe = (probe + 1) & SLOT_MASK;
+      probe = (probe + 1) & this.#slotMask;
       if (words[base + probe * 2 + 1] === 0) break;
-      const home = words[base + probe * 2]! & SLOT_MASK;
-      if (((probe - home) & SLOT_MASK) < ((probe - slot) & SLOT_MASK)) continue;
+      const home = words[base + probe * 2]! & this.#slotMask;
+      if (((probe - home) & this.#slotMask) < ((probe - slot) & this.#slotMask)) continue;
       words[base + slot * 2] = words[base + probe * 2]!;
       words[base + slot * 2 + 1] = words[base + probe * 2 + 1]!;
       slot = probe;
@@ -119,7 +125,7 @@ export class HashSlots {
         this.#slot = slot;
         return ref >>> 0;
       }
-      slot = (slot + 1) & SLOT_MASK;
+      slot = (slot + 1) & this.#slotMask;
     }
   }
 
@@ -135,10 +141,20 @@ export class HashSlots {
   #place(segment: number, hash: number, ref: number): void {
     const words = this.#chunks[segment >>> CHUNK_BITS]!;
     const base = (segment & CHUNK_MASK) * SEGMENT_WORDS;
-    let slot = hash & SLOT_MASK;
-    while (words[base + slot * 2 + 1] !== 0) slot = (slot + 1) & SLOT_MASK;
+    let slot = hash & this.#slotMask;
+    while (words[base + slot * 2 + 1] !== 0) slot = (slot + 1) & this.#slotMask;
     words[base + slot * 2] = hash;
     words[base + slot * 2 + 1] = ref;
+  }
+
+  /** Doubles the slots of the only segment. */
+  #widen(): void {
+    const old = this.#chunks[0]!;
+    this.#chunks[0] = new Int32Array(old.length * 2);
+    this.#slotMask = old.length - 1;
+    for (let at = 0; at < old.length; at += 2) {
+      if (old[at + 1] !== 0) this.#place(0, old[at]!, old[at + 1]!);
+    }
   }
 
   /** Moves one half of a segment's slots, by the next bit of their hashes, to a new segment. */

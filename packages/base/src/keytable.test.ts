@@ -93,6 +93,49 @@ test('a key table of many segments keeps each key, and gives memory back after r
   assert.ok(pair.table.idEnd <= count, 'ids of removed keys are used again');
 });
 
+test('a table takes memory in proportion to its keys, from some hundred bytes on', () => {
+  const table = new KeyTable({ random: new Random(7) });
+  assert(table.memoryBytes < 512, `${table.memoryBytes} bytes for nothing`);
+  const most = new Map([
+    [1, 512],
+    [10, 2048],
+    [100, 16 * 1024],
+    [1000, 160 * 1024],
+    [10_000, 2 ** 21],
+  ]);
+  for (let n = 1; n <= 10_000; n++) {
+    // Lengths as names have them: a slab has a block size for each.
+    const key = Buffer.from(`default/a-name-${'x'.repeat(n % 40)}-${n}`);
+    table.insert(key, 0, key.length);
+    const limit = most.get(n);
+    if (limit === undefined) continue;
+    assert(table.memoryBytes < limit, `${table.memoryBytes} bytes for ${n} keys`);
+  }
+});
+
+test('a small table gives back what its removed keys took', () => {
+  const table = new KeyTable({ random: new Random(8) });
+  const key = Buffer.alloc(40);
+  for (let n = 0; n < 500; n++) {
+    key.writeUInt32LE(n);
+    table.insert(key, 0, key.length);
+  }
+  const full = table.memoryBytes;
+  for (let id = 5; id < 500; id++) table.remove(id);
+  while (table.compactStep(1e6) > 0);
+  assert(table.memoryBytes < full / 8, `${table.memoryBytes} of ${full} bytes`);
+  for (let n = 0; n < 10; n++) {
+    key.writeUInt32LE(n);
+    assert.equal(table.find(key, 0, key.length), n < 5 ? n : -1);
+  }
+  // Keys that come and go for ever need no more room than those that are there.
+  for (let n = 1000; n < 20_000; n++) {
+    key.writeUInt32LE(n);
+    table.remove(table.insert(key, 0, key.length));
+  }
+  assert(table.memoryBytes < full / 4, `${table.memoryBytes} of ${full} bytes`);
+});
+
 test('a table without room answers -1 and stays as it was', () => {
   const table = new KeyTable({ random: new Random(1), keyBytesMax: 2 ** 22 });
   const key = Buffer.alloc(1000);

@@ -9,6 +9,8 @@ export const PAGE_BYTES = 8192;
  *
  * Page numbers run through all regions; page 0 is never given out, so that 0 can mean none. A
  * region that went back keeps its number for the next one, so page numbers stay below the limit.
+ *
+ * Region 0 may begin short: `grow` doubles it, as a copy, until it is whole.
  */
 export class Regions {
   readonly regionBytes: number;
@@ -19,14 +21,18 @@ export class Regions {
   readonly liveBytes: number[] = [];
   /** By page: the first page of the run it belongs to, 0 for a free page. */
   readonly runOf: Uint32Column = new Uint32Column();
+  readonly #firstRegionBytes: number;
+  /** By region: pages that it has. */
+  readonly #pages: number[] = [];
   readonly #freePages: number[] = [];
   // Lower bound of the first free page, upper bound of the longest free run.
   readonly #firstFree: number[] = [];
   readonly #runMax: number[] = [];
   reservedBytes = 0;
 
-  constructor(regionBytes: number) {
+  constructor(regionBytes: number, firstRegionBytes: number = regionBytes) {
     this.regionBytes = regionBytes;
+    this.#firstRegionBytes = firstRegionBytes;
     this.regionPages = regionBytes / PAGE_BYTES;
   }
 
@@ -54,7 +60,7 @@ export class Regions {
     let first = page;
     let end = page + pages;
     const regionFirst = Math.max(1, region * this.regionPages);
-    const regionEnd = (region + 1) * this.regionPages;
+    const regionEnd = region * this.regionPages + this.#pages[region]!;
     while (first > regionFirst && this.runOf.get(first - 1) === 0) first--;
     while (end < regionEnd && this.runOf.get(end) === 0) end++;
     if (end - first > this.#runMax[region]!) this.#runMax[region] = end - first;
@@ -75,19 +81,51 @@ export class Regions {
     return this.buffers[region]!.length > 0;
   }
 
+  /** Bytes of an open region. */
+  bytesOf(region: number): number {
+    return this.#pages[region]! * PAGE_BYTES;
+  }
+
+  /** Bytes that `open` would take now. */
+  get nextBytes(): number {
+    return this.buffers.length === 0 ? this.#firstRegionBytes : this.regionBytes;
+  }
+
   /** Takes one more region from the system and returns its number. */
   open(): number {
     let region = 0;
     while (region < this.buffers.length && this.isOpen(region)) region++;
-    const memory = new ArrayBuffer(this.regionBytes);
+    const sizeBytes = this.nextBytes;
+    const memory = new ArrayBuffer(sizeBytes);
     this.buffers[region] = Buffer.from(memory);
     this.words[region] = new Int32Array(memory);
     this.liveBytes[region] = 0;
+    this.#pages[region] = sizeBytes / PAGE_BYTES;
     this.#freePages[region] = this.#pagesOf(region);
     this.#firstFree[region] = Math.max(1, region * this.regionPages);
     this.#runMax[region] = this.#pagesOf(region);
-    this.reservedBytes += this.regionBytes;
+    this.reservedBytes += sizeBytes;
     return region;
+  }
+
+  /** Bytes that `grow` would take now; 0 when no region is short. */
+  get growthBytes(): number {
+    const pages = this.#pages[0] ?? 0;
+    return pages < this.regionPages ? pages * PAGE_BYTES : 0;
+  }
+
+  /** Doubles region 0, which must be short. Its bytes are elsewhere afterwards. */
+  grow(): void {
+    const pages = this.#pages[0]!;
+    const memory = new ArrayBuffer(pages * 2 * PAGE_BYTES);
+    const grown = Buffer.from(memory);
+    this.buffers[0]!.copy(grown);
+    this.buffers[0] = grown;
+    this.words[0] = new Int32Array(memory);
+    this.#pages[0] = pages * 2;
+    this.#freePages[0]! += pages;
+    this.#runMax[0] = this.#pagesOf(0);
+    this.reservedBytes += pages * PAGE_BYTES;
   }
 
   /** Gives an empty region back to the system. */
@@ -96,15 +134,17 @@ export class Regions {
     this.words[region] = new Int32Array(0);
     this.#runMax[region] = 0;
     this.#freePages[region] = -1;
-    this.reservedBytes -= this.regionBytes;
+    this.reservedBytes -= this.bytesOf(region);
+    // What is closed comes again whole, and is never grown.
+    this.#pages[region] = this.regionPages;
   }
 
   #pagesOf(region: number): number {
-    return region === 0 ? this.regionPages - 1 : this.regionPages;
+    return this.#pages[region]! - (region === 0 ? 1 : 0);
   }
 
   #findRun(region: number, pages: number): number {
-    const end = (region + 1) * this.regionPages;
+    const end = region * this.regionPages + this.#pages[region]!;
     let run = 0;
     let runMax = 0;
     for (let page = this.#firstFree[region]!; page < end; page++) {

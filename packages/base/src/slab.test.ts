@@ -14,8 +14,8 @@ class Pair {
   readonly blocks: { ref: number; readonly size: number; readonly mark: number }[] = [];
   #mark = 0;
 
-  constructor(bytesMax: number) {
-    this.slab = new Slab({ regionBytes: REGION, bytesMax });
+  constructor(bytesMax: number, firstRegionBytes: number = REGION) {
+    this.slab = new Slab({ regionBytes: REGION, firstRegionBytes, bytesMax });
   }
 
   allocate(size: number): boolean {
@@ -78,9 +78,10 @@ test('blocks keep their bytes through any use, at the memory limit too', () => {
     size,
     index: fc.nat(),
   });
+  const first = fc.constantFrom(REGION / 8, REGION / 2, REGION);
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 150 }), (operations) => {
-      const pair = new Pair(4 * REGION);
+    fc.property(fc.array(operation, { maxLength: 150 }), first, (operations, firstBytes) => {
+      const pair = new Pair(4 * REGION, firstBytes);
       for (const { kind, size, index } of operations) {
         if (kind === 'allocate') pair.allocate(size);
         else if (kind === 'free') pair.free(index);
@@ -130,6 +131,26 @@ test('at the limit a slab refuses, except what is urgent, and serves again after
   assert.equal(slab.allocate(5000), refs[0]);
   assert.equal(slab.allocate(slab.blockBytesMax + 1), 0);
   assert.equal(slab.store(Buffer.from('abc'), 1, 3, true) !== 0, true);
+});
+
+test('a first region begins short, doubles until it is whole, and no more after it went back', () => {
+  const pair = new Pair(3 * REGION, REGION / 8);
+  const lengths = new Set<number>();
+  while (pair.allocate(1000)) lengths.add(pair.slab.reservedBytes);
+  const expected = [1, 2, 4, 8, 16, 24].map((eighths) => (eighths * REGION) / 8);
+  assert.deepEqual([...lengths], expected);
+  pair.verify();
+  for (let index = pair.blocks.length - 1; index >= 0; index--) {
+    const region = Math.floor(((pair.blocks[index]?.ref ?? 0) * 8) / REGION);
+    if (region === 0 || (region === 1 && index % 2 === 0)) pair.free(index);
+  }
+  while (pair.compact(1e6) > 0);
+  pair.verify();
+  assert.equal(pair.slab.reservedBytes, 2 * REGION);
+  while (pair.allocate(1000));
+  pair.verify();
+  assert.equal(pair.slab.reservedBytes, 3 * REGION);
+  assert.throws(() => new Pair(REGION, REGION / 16), /firstRegionBytes/);
 });
 
 test('pages that were given back serve blocks of any other size', () => {

@@ -32,6 +32,12 @@ import { PAGE_BYTES, Regions } from './slab-regions.ts';
 export interface SlabOptions {
   /** Bytes of one region: a power of two from 1 MiB to 1 GiB. Also the limit of one block. */
   readonly regionBytes?: number;
+  /**
+   * Bytes that the first region begins with: a power of two from 128 KiB on, by default all of it.
+   * It doubles until it is whole. What it holds is elsewhere then: views of its bytes are good only
+   * until the next allocation.
+   */
+  readonly firstRegionBytes?: number;
   /** Memory that regions may take, in bytes, at most 32 GiB. */
   readonly bytesMax?: number;
   /** Memory beyond `bytesMax` that only urgent allocations may take, in bytes. */
@@ -43,8 +49,11 @@ export type Moved = (from: number, to: number, sizeBytes: number) => void;
 
 const SLAB_BYTES_MAX: number = 2 ** 35;
 const REGION_BYTES_DEFAULT: number = 2 ** 25;
+const FIRST_REGION_BYTES_MIN: number = 2 ** 17;
 const PAGE_UNITS_BITS = 10;
 const SYSTEM_PAGE_BYTES = 4096;
+/** Of the span that is being emptied: which of its blocks are free. */
+const IS_FREE_BLOCK: Uint8Array = new Uint8Array(PAGE_BYTES);
 
 export class Slab {
   readonly #bytesMax: number;
@@ -69,7 +78,6 @@ export class Slab {
 
   #liveBytes = 0;
   #liveBlocks = 0;
-  readonly #isFreeBlock: Uint8Array = new Uint8Array(PAGE_BYTES);
   #drainRegion = -1;
   #drainPage = 0;
   #drainBlock = 0;
@@ -86,7 +94,10 @@ export class Slab {
     this.#urgentBytes = options.urgentBytes ?? 0;
     this.#bytesMax = Math.min(options.bytesMax ?? Infinity, SLAB_BYTES_MAX - this.#urgentBytes);
     assert(this.#bytesMax >= regionBytes, 'bytesMax is below one region');
-    this.#regions = new Regions(regionBytes);
+    const firstBytes = options.firstRegionBytes ?? regionBytes;
+    const isFirstFit = firstBytes <= regionBytes && firstBytes >= FIRST_REGION_BYTES_MIN;
+    assert(isFirstFit && Number.isInteger(Math.log2(firstBytes)), 'firstRegionBytes');
+    this.#regions = new Regions(regionBytes, firstBytes);
     this.#buffers = this.#regions.buffers;
     this.#words = this.#regions.words;
     this.#spanOf = this.#regions.runOf;
@@ -102,6 +113,7 @@ export class Slab {
   reserve(sizeBytes: number): void {
     const regions = this.#regions;
     this.#reserveBytes = Math.max(this.#reserveBytes, Math.min(sizeBytes, this.#bytesMax));
+    assert(regions.growthBytes === 0 && regions.nextBytes === regions.regionBytes, 'short regions');
     while (regions.reservedBytes + regions.regionBytes <= this.#reserveBytes) {
       const bytes = this.#buffers[regions.open()]!;
       for (let at = 0; at < bytes.length; at += SYSTEM_PAGE_BYTES) bytes[at] = 0;
@@ -220,6 +232,16 @@ export class Slab {
     }
   }
 
+  /** What `bytesAt` looks up, by region: for those who know the region's size. */
+  get regionBuffers(): readonly Buffer[] {
+    return this.#buffers;
+  }
+
+  /** What `wordsAt` looks up, by region. */
+  get regionWords(): readonly Int32Array[] {
+    return this.#words;
+  }
+
   /** The memory in which a ref's bytes lie; valid until the block is freed or moved. */
   bytesAt(ref: number): Buffer {
     return this.#buffers[ref >>> this.#regionShift]!;
@@ -305,7 +327,7 @@ export class Slab {
     const bumped = this.#spanBumped.get(span);
     let movedBytes = 0;
     for (let block = this.#drainBlock; block < bumped; block++) {
-      if (this.#isFreeBlock[block] === 1) continue;
+      if (IS_FREE_BLOCK[block] === 1) continue;
       if (movedBytes >= bytesMax) {
         this.#drainBlock = block;
         return movedBytes;
@@ -345,10 +367,10 @@ export class Slab {
   #markFreeBlocks(span: number): void {
     const blockUnits = CLASS_BYTES[this.#spanClass.get(span)]! >>> 3;
     const units = (span << PAGE_UNITS_BITS) >>> 0;
-    this.#isFreeBlock.fill(0, 0, this.#spanBumped.get(span));
+    IS_FREE_BLOCK.fill(0, 0, this.#spanBumped.get(span));
     let free = this.#spanFree.get(span);
     while (free !== 0) {
-      this.#isFreeBlock[free - 1] = 1;
+      IS_FREE_BLOCK[free - 1] = 1;
       const ref = units + (free - 1) * blockUnits;
       const at = this.startAt(ref);
       const buffer = this.bytesAt(ref);
@@ -367,10 +389,11 @@ export class Slab {
     }
     if (best < 0) return false;
     const live = regions.liveBytes[best]!;
-    const elsewhere = regions.reservedBytes - regions.regionBytes - (this.#liveBytes - live);
-    if (live > regions.regionBytes * 0.8 || elsewhere < live * 1.25) return false;
+    const bytes = regions.bytesOf(best);
+    const elsewhere = regions.reservedBytes - bytes - (this.#liveBytes - live);
+    if (live > bytes * 0.8 || elsewhere < live * 1.25) return false;
     if (elsewhere === 0) return false;
-    if (regions.reservedBytes - regions.regionBytes < this.#reserveBytes) return false;
+    if (regions.reservedBytes - bytes < this.#reserveBytes) return false;
     this.#drainRegion = best;
     this.#drainPage = best === 0 ? 1 : 0;
     this.#drainBlock = 0;
@@ -445,10 +468,13 @@ export class Slab {
     const regions = this.#regions;
     let page = regions.take(pages, this.#drainRegion);
     // A move makes room elsewhere: it must not itself take memory.
-    if (page === 0 && !this.#isMoving) {
+    while (page === 0 && !this.#isMoving) {
       const limit = isUrgent ? this.#bytesMax + this.#urgentBytes : this.#bytesMax;
-      if (regions.reservedBytes + regions.regionBytes > limit) return 0;
-      regions.open();
+      const isShort = regions.growthBytes > 0;
+      const moreBytes = isShort ? regions.growthBytes : regions.nextBytes;
+      if (regions.reservedBytes + moreBytes > limit) return 0;
+      if (isShort) regions.grow();
+      else regions.open();
       page = regions.take(pages, this.#drainRegion);
     }
     if (page !== 0) this.#spanPages.set(page, pages);
@@ -465,7 +491,7 @@ export class Slab {
   /** One empty region stays, so that use around a boundary does not take and return it at will. */
   #releaseRegion(region: number): void {
     const { regionBytes, reservedBytes } = this.#regions;
-    const remaining = reservedBytes - regionBytes;
+    const remaining = reservedBytes - this.#regions.bytesOf(region);
     const isSpare = remaining - this.#liveBytes < regionBytes / 4;
     if (!isSpare && remaining >= this.#reserveBytes) this.#regions.close(region);
   }

@@ -13,6 +13,7 @@ import type { SharedInformers } from './shared-informers.ts';
 
 const BYTES_MAX: number = 8 * 2 ** 30;
 const REGION_BYTES: number = 2 ** 22;
+const FIRST_REGION_BYTES: number = 2 ** 17;
 
 /** `before` is absent for a new object, `after` for one that is gone. */
 export type ObjectChanged = (
@@ -23,7 +24,11 @@ export type ObjectChanged = (
 
 export class ObjectCache {
   readonly informer: Informer;
-  readonly #slab = new Slab({ regionBytes: REGION_BYTES, bytesMax: BYTES_MAX });
+  readonly #slab = new Slab({
+    regionBytes: REGION_BYTES,
+    firstRegionBytes: FIRST_REGION_BYTES,
+    bytesMax: BYTES_MAX,
+  });
   readonly #refs = new Uint32Column();
   readonly #lengths = new Uint32Column();
   readonly #byNamespace: Map<string, Set<string>> = new Map();

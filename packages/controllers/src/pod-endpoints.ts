@@ -15,6 +15,7 @@ import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 
 const BYTES_MAX: number = 8 * 2 ** 30;
 const REGION_BYTES: number = 2 ** 22;
+const FIRST_REGION_BYTES: number = 2 ** 17;
 const ADDRESSES = pathOf('podIPs');
 const ADDRESS = pathOf('podIP');
 const HOSTNAME = pathOf('hostname');
@@ -35,7 +36,11 @@ export interface PodEndpoint {
 type Record = [string, string, string[], string, string, [string, string, number][]];
 
 export class PodEndpoints {
-  readonly #slab = new Slab({ regionBytes: REGION_BYTES, bytesMax: BYTES_MAX });
+  readonly #slab = new Slab({
+    regionBytes: REGION_BYTES,
+    firstRegionBytes: FIRST_REGION_BYTES,
+    bytesMax: BYTES_MAX,
+  });
   readonly #refs = new Uint32Column();
   readonly #lengths = new Uint32Column();
   readonly #hashes = new Uint32Column();

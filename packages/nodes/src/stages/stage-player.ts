@@ -38,6 +38,7 @@ import { chooseStage, delayOf, StageError, StageSubject, type Stage } from './st
 /** Memory for the states of objects that wait for their delay. */
 const WAITING_BYTES_MAX: number = 512 * 1024 * 1024;
 const REGION_BYTES: number = 4 * 1024 * 1024;
+const FIRST_REGION_BYTES: number = 2 ** 17;
 /** Pauses after refusals of a server in trouble. */
 export const RETRY_MS_MIN = 1000;
 export const RETRY_MS_MAX: number = 32 * 60_000;
@@ -83,7 +84,11 @@ export class StagePlayer {
   readonly #options: StagePlayerOptions;
   readonly #client: Client;
   readonly #wheel: TimerWheel;
-  readonly #slab = new Slab({ regionBytes: REGION_BYTES, bytesMax: WAITING_BYTES_MAX });
+  readonly #slab = new Slab({
+    regionBytes: REGION_BYTES,
+    firstRegionBytes: FIRST_REGION_BYTES,
+    bytesMax: WAITING_BYTES_MAX,
+  });
   /** The stage that waits, as its number + 1. */
   readonly #stage = new Uint16Column();
   readonly #refs = new Uint32Column();
