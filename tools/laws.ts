@@ -314,6 +314,32 @@ export function assertionLaw(file: Parsed): string[] {
   return found;
 }
 
+const BYTE_ENCODINGS: ReadonlySet<unknown> = new Set(['latin1', 'binary', 'ascii']);
+const ENCODED = /^(?:toString|from|write|indexOf|includes|readFile|readFileSync|setEncoding)$/;
+const BYTE_METHODS = /^(?:latin1|ascii)(?:Slice|Write)$/;
+
+/** A byte is a character only where `reasons` says why; a reason is for a file that needs it. */
+export function byteTextLaw(file: Parsed, reasons: Readonly<Record<string, string>>): string[] {
+  if (isTest(file.path)) return [];
+  const found: string[] = [];
+  walk(file.program, (node) => {
+    const callee = node.type === 'CallExpression' ? (node['callee'] as SyntaxNode) : null;
+    const called = (callee?.['property'] as SyntaxNode | undefined) ?? callee;
+    const name = called?.['name'];
+    if (callee === null || typeof name !== 'string') return;
+    const isEncoded =
+      ENCODED.test(name) &&
+      (node['arguments'] as SyntaxNode[]).some((one) => BYTE_ENCODINGS.has(one['value']));
+    if (isEncoded || BYTE_METHODS.test(name)) {
+      const line = lineOf(file.text, node.start);
+      found.push(`${file.path}:${line}: bytes as characters, without a reason`);
+    }
+  });
+  const isAllowed = Object.hasOwn(reasons, file.path);
+  if (isAllowed && found.length === 0) return [`${file.path}: a reason for nothing`];
+  return isAllowed ? [] : found;
+}
+
 /** Every source file is reached from an entry point, by imports alone; tests do not count. */
 export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => boolean): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));

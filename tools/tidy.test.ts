@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { BYTE_TEXTS } from './byte-texts.ts';
 import { findKeys } from './keys.ts';
 import * as laws from './laws.ts';
 
@@ -142,6 +143,31 @@ test('no plain object is indexed by a text of unknown origin', () => {
     places.map(({ path, line, text }) => `${path}:${line}: ${text}`),
     [],
   );
+});
+
+test('text is UTF-8, but where a file says why a byte is a character there', () => {
+  assert.deepEqual(
+    all((file) => laws.byteTextLaw(file, BYTE_TEXTS)),
+    [],
+  );
+  const paths = new Set(written.map(({ path }) => path));
+  const gone = Object.keys(BYTE_TEXTS).filter((path) => !paths.has(path));
+  assert.deepEqual(gone, [], 'reasons for files that are not there');
+});
+
+test('the law on bytes bites: each way to cut characters to their low bytes', () => {
+  const path = 'packages/base/src/a.ts';
+  const ways = [
+    ...[`Buffer.from(name, 'latin1')`, `key.toString('latin1', 2)`, `out.write(name, 0, 'ascii')`],
+    ...[`key.latin1Slice(0, 2)`, `Buffer.from(name, 'binary')`],
+  ];
+  for (const way of ways) {
+    assert.equal(laws.byteTextLaw(planted(path, `${way};`), {}).length, 1, way);
+    assert.deepEqual(laws.byteTextLaw(planted(path, `${way};`), { [path]: 'why' }), [], way);
+  }
+  assert.deepEqual(laws.byteTextLaw(planted(path, `Buffer.from(name);`), {}), []);
+  const idle = laws.byteTextLaw(planted(path, `Buffer.from(name);`), { [path]: 'why' });
+  assert.match(idle[0] ?? '', /a reason for nothing/);
 });
 
 test('no file is dead', () => {

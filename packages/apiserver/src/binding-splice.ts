@@ -63,7 +63,7 @@ export function spliceBinding(row: Row, binding: SplicedBinding): Buffer | null 
   const names = Object.keys(labels).toSorted();
   if (!findPlaces(row, names)) return null;
   const { bytes, start, end } = row;
-  if (uid !== '' && bytes.toString('latin1', uidStart, uidEnd) !== uid) return null;
+  if (uid !== '' && bytes.toString('utf8', uidStart, uidEnd) !== uid) return null;
   const cut = names.length === 0 ? start : labelsAt < 0 ? createdAt : labelsAt;
   out.length = 0;
   out.append(bytes, start, cut);
@@ -139,7 +139,7 @@ function hasNone(bytes: Buffer, names: readonly string[]): boolean {
   const first = names[0]!;
   const last = names[names.length - 1]!;
   while (label.next()) {
-    const name = bytes.latin1Slice(label.keyStart, label.keyEnd);
+    const name = bytes.utf8Slice(label.keyStart, label.keyEnd);
     if (name < first) {
       isBehind = true;
       continue;

@@ -125,7 +125,7 @@ function extension(oid: string, critical: boolean, value: Uint8Array): Uint8Arra
 
 function generalName(name: string): Uint8Array {
   return isIP(name) === 0
-    ? der.implicit(2, Buffer.from(name, 'latin1'))
+    ? der.implicit(2, Buffer.from(name))
     : der.implicit(7, addressBytes(name));
 }
 

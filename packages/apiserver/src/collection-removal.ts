@@ -113,7 +113,8 @@ class CollectionRemoval {
     if (call.exchange.closed) return;
     const places = this.#nextPlaces();
     // upstream finds objects of all namespaces there, and none of them by its key
-    if (call.info.isNowhere === true && places.length > 0) this.#refusal ??= NOWHERE;
+    const isNowhere = call.info.isInside && call.info.namespace === '';
+    if (isNowhere && places.length > 0) this.#refusal ??= NOWHERE;
     if (this.#refusal !== null) {
       call.fail(this.#refusal);
       return;
@@ -180,7 +181,7 @@ class CollectionRemoval {
       this.#next = keyAfter(last);
       if (this.#filter.matches(one)) {
         this.#count++;
-        const path = last.toString('latin1', served.prefix.length);
+        const path = last.toString('utf8', served.prefix.length);
         const slash = namespaced ? path.indexOf('/') : -1;
         places.push({ namespace: path.slice(0, Math.max(0, slash)), name: path.slice(slash + 1) });
       }

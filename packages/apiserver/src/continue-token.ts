@@ -24,13 +24,13 @@ export function encodeContinue(lastKey: string, revision: number): string {
 
 /** The token of a list of `range` whose last page ended with `lastKey`. */
 export function continueAfter(range: KeyRange, lastKey: Buffer, revision: number): string {
-  return encodeContinue(lastKey.toString('latin1', range.start.length), revision);
+  return encodeContinue(lastKey.toString('utf8', range.start.length), revision);
 }
 
 /** The first key that the next page of a list of `range` may show. */
 export function startOfPage(range: KeyRange, token: ContinueToken | null): Buffer {
   if (token === null) return range.start;
-  return Buffer.concat([range.start, Buffer.from(token.start, 'latin1')]);
+  return Buffer.concat([range.start, Buffer.from(token.start)]);
 }
 
 /** Reads a token; returns upstream's text of the fault where there is one. */

@@ -11,7 +11,7 @@ import { attributesOf, denial, type Attributes } from './authorization.ts';
 import type { Call } from './call.ts';
 import { ANONYMOUS, type Identity } from './identity.ts';
 import { parseRequest } from './request-info.ts';
-import { effectiveName, effectiveVerb } from './resource-route.ts';
+import { effectiveName, effectiveVerb } from './request-terms.ts';
 import type { ServerParts } from './server.ts';
 
 /** What the server does with those that are not let in. */
@@ -54,7 +54,7 @@ function isDenied(
   if (info === null || info.isBroken === true || identity.isMaster) return false;
   let isDecided = false;
   answers.deny(exchange, identity, (call) => {
-    const attributes = attributesOfCall(parts, call);
+    const attributes = attributesOfCall(call);
     const decision = parts.authorize(identity, attributes);
     if (decision.allowed || decision.pending !== undefined || decision.error !== undefined) return;
     isDecided = true;
@@ -63,9 +63,8 @@ function isDenied(
   return isDecided;
 }
 
-function attributesOfCall({ world }: ServerParts, call: Call): Attributes {
+function attributesOfCall(call: Call): Attributes {
   const { info } = call;
   if (!info.isResource) return attributesOf(info, info.verb, info.name, call.query);
-  const served = world.kinds.find(info.group, info.version, info.resource);
-  return attributesOf(info, effectiveVerb(call), effectiveName(call, served), call.query);
+  return attributesOf(info, effectiveVerb(call), effectiveName(call), call.query);
 }

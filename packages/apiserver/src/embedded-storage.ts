@@ -42,7 +42,7 @@ export class EmbeddedStorage implements Storage {
     this.#store = store;
     this.#closeStore = closeStore;
     this.page(TEMPLATES_START, TEMPLATES_END, 0, ({ key, keyStart, keyEnd, bytes, start, end }) => {
-      const id = key.latin1Slice(keyStart + TEMPLATES_START.length, keyEnd);
+      const id = key.utf8Slice(keyStart + TEMPLATES_START.length, keyEnd);
       this.#templates.restore(id, bytes.utf8Slice(start, end));
       return true;
     });

@@ -153,7 +153,7 @@ function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
     return { kind, apiVersion, metadata: revised, ...fields };
   }
   if (isSealed(row.bytes, row.start)) {
-    throw unreadable(row.key.toString('latin1', row.keyStart, row.keyEnd));
+    throw unreadable(row.key.toString('utf8', row.keyStart, row.keyEnd));
   }
   const path = row.key.toString('utf8', row.keyStart + served.prefix.length, row.keyEnd);
   const slash = resource.namespaced ? path.indexOf('/') : -1;

@@ -5,7 +5,7 @@
  */
 import type { LeaseTable } from '@megaplane/store/contract';
 
-const EVENTS = Buffer.from('/registry/events/', 'latin1');
+const EVENTS = Buffer.from('/registry/events/');
 /** Objects of one lease: all of them end in one step. */
 const LEASE_OBJECTS_MAX = 1000;
 const REUSE_SECONDS_MAX = 60;

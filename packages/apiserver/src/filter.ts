@@ -275,7 +275,7 @@ const found: TextRange = { bytes: Buffer.alloc(0), start: 0, end: 0 };
 /** spec.nodeName of the object in `row`; '' where there is none. */
 export function nodeNameOf(row: Row): string {
   findNodeName(row, found);
-  return found.bytes.latin1Slice(found.start, found.end);
+  return found.bytes.utf8Slice(found.start, found.end);
 }
 
 /** Where it stands; an empty range where there is none. */
@@ -296,7 +296,7 @@ export function findNodeName(row: Row, place: TextRange): void {
 
 /** A text in bytes of its own. */
 export function fillText(place: TextRange, text: string): void {
-  place.bytes = Buffer.from(text, 'latin1');
+  place.bytes = Buffer.from(text);
   place.start = 0;
   place.end = place.bytes.length;
 }

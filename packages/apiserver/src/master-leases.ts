@@ -3,7 +3,7 @@
  * written again. Keys and times are upstream's, so servers of both kinds see each other.
  */
 const MASTER_LEASES = '/registry/masterleases/';
-const PREFIX = Buffer.from(MASTER_LEASES, 'latin1');
+const PREFIX = Buffer.from(MASTER_LEASES);
 
 /** What the prefix is called where resources are named. */
 export const MASTER_LEASE_RESOURCE = 'apiServerIPInfo';
@@ -18,11 +18,11 @@ export function isMasterLeaseKey(key: Buffer): boolean {
 
 /** The key of the server at this address. */
 export function masterLeaseKey(address: string): Buffer {
-  return Buffer.from(MASTER_LEASES + address, 'latin1');
+  return Buffer.from(MASTER_LEASES + address);
 }
 
 /** Where all of them are, `[start, end)`. */
 export function masterLeaseRange(): { readonly start: Buffer; readonly end: Buffer } {
   // '0' is the byte after '/'
-  return { start: PREFIX, end: Buffer.from('/registry/masterleases0', 'latin1') };
+  return { start: PREFIX, end: Buffer.from('/registry/masterleases0') };
 }

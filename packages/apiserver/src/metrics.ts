@@ -9,7 +9,8 @@ import type { World } from './world.ts';
 import { rangeOf } from './served.ts';
 import { GIT_VERSION, MIN_COMPATIBLE, MINOR_VERSION, VERSION } from './release.ts';
 import { printFamily } from './metric-families.ts';
-import { isLongRunning, verbOf } from './operations/long-running.ts';
+import { isLongRunning } from './operations/long-running.ts';
+import { effectiveVerb } from './request-terms.ts';
 import { LastingRequests } from './operations/lasting-requests.ts';
 import { isApply, labelsOf, unroutedLabelsOf, type RequestLabels } from './request-labels.ts';
 import { BodySizes, type BodySize } from './body-sizes.ts';
@@ -197,7 +198,7 @@ export class Metrics {
 
   /** The head of an answer has left that goes on; watches count when they have ended. */
   begin(call: Call, ms: number): void {
-    const isWatch = verbOf(call) === 'watch';
+    const isWatch = effectiveVerb(call) === 'watch';
     const counters = isWatch ? this.#countersOf(call) : null;
     if (!isWatch) this.count(call, ms);
     const { exchange, nowMs } = call;
@@ -229,7 +230,7 @@ export class Metrics {
 
   #find(call: Call): Counters | null {
     const labels = labelsOf(call);
-    const isWatch = verbOf(call) === 'watch';
+    const isWatch = effectiveVerb(call) === 'watch';
     return labels === null ? null : this.#counters(labels, { code: call.code, isWatch });
   }
 

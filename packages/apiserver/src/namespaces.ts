@@ -83,7 +83,7 @@ export function isNamespaceOpen(world: World, name: string): boolean {
 }
 
 function namespaceKey(name: string): Buffer {
-  return Buffer.from(`/registry/namespaces/${name}`, 'latin1');
+  return Buffer.from(`/registry/namespaces/${name}`);
 }
 
 /** A namespace carries its name as a label. */

@@ -10,7 +10,7 @@ import type { Row } from './storage.ts';
 
 export const PORT_FIRST = 30_000;
 export const PORT_LAST = 32_767;
-export const PORTS_KEY: Buffer = Buffer.from('/registry/ranges/servicenodeports', 'latin1');
+export const PORTS_KEY: Buffer = Buffer.from('/registry/ranges/servicenodeports');
 
 const RANGE = `${PORT_FIRST}-${PORT_LAST}`;
 const reader = new ProtobufReader();

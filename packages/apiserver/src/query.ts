@@ -1,5 +1,6 @@
 /** Query parameters as Kubernetes reads them: unknown ones are ignored, malformed ones refused. */
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
+import { headerText } from './header-text.ts';
 import { queryStart } from './request-info.ts';
 import { parseDuration } from '@megaplane/machinery/times';
 
@@ -13,7 +14,9 @@ export class Query {
   constructor(target: string) {
     const start = queryStart(target);
     this.#values =
-      start === target.length ? NOTHING : new URLSearchParams(wellFormed(target.slice(start)));
+      start === target.length
+        ? NOTHING
+        : new URLSearchParams(wellFormed(headerText(target.slice(start))));
   }
 
   /** Nothing is asked with. */

@@ -236,7 +236,7 @@ function putMarked(
     context.call.timed('etcd', (outcome: WriteOutcome) => {
       if (outcome.kind === 'conflict') retry();
       else if (outcome.kind === 'done') onStored(outcome.revision);
-      else done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+      else done(failed(refusedWrite(served, key.toString(), outcome)));
     }),
   );
 }
@@ -262,7 +262,7 @@ function takeOne(
           behaviourOf(served).release?.(object, world);
           done(success({ object, revision: outcome.revision, isGone: true, isPending: false }));
         } else {
-          done(failed(refusedWrite(served, key.toString('latin1'), outcome)));
+          done(failed(refusedWrite(served, key.toString(), outcome)));
         }
       }),
     );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parsePath, parseRequest } from './request-info.ts';
+import { isUnrouted, parsePath, parseRequest, pathBehind } from './request-info.ts';
 
 /** One line per request: verb group/version namespace resource/name/subresource. */
 function describe(method: string, target: string): string {
@@ -89,4 +89,54 @@ test('what was asked for before changes nothing about a path', () => {
     }),
     { numRuns: 3000 },
   );
+});
+
+test('whether a namespace stands before a resource is told, and not found out again', () => {
+  const cases: readonly (readonly [string, boolean, string])[] = [
+    ['/api/v1/namespaces/foo', false, 'namespaces/foo'],
+    ['/api/v1/namespaces/foo/status', false, 'namespaces/foo'],
+    ['/api/v1/namespaces/foo/namespaces/bar', true, 'namespaces/bar'],
+    ['/apis//v1/namespaces/foo/namespaces/bar', true, 'namespaces/bar'],
+    ['/api/v1/watch/namespaces/foo', false, 'namespaces/foo'],
+    ['/api/v1/watch/namespaces/foo/namespaces/bar', true, 'namespaces/bar'],
+    ['/api/v1/namespaces//nodes/x', true, 'nodes/x'],
+    ['/api/v1/namespaces/foo/nodes/x', true, 'nodes/x'],
+    ['/api/v1/nodes/x', false, 'nodes/x'],
+    ['/api/v1/namespaces/a%2Fpods%2Fb', true, 'pods/b'],
+    ['/api/v1/nodes/%C5%AEode', false, 'nodes/\u016eode'],
+    ['/api/v1/nodes/\xc5\xaeode', false, 'nodes/\u016eode'],
+  ];
+  for (const [target, isInside, object] of cases) {
+    const info = parseRequest('GET', target);
+    assert.equal(info?.isInside, isInside, target);
+    assert.equal(`${info.resource}/${info.name}`, object, target);
+  }
+  // upstream takes no subresource from the form with `proxy` in front
+  assert.equal(parseRequest('GET', '/api/v1/proxy/nodes/x/status')?.subresource, '');
+  assert.equal(parseRequest('GET', '/api/v1/watch/nodes/x/status')?.subresource, 'status');
+});
+
+test('what stands behind a subresource is read from the path as it was understood', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ['/api/v1/nodes/n/proxy', ''],
+    ['/api/v1/nodes/n/proxy/', '/'],
+    ['/api/v1/nodes/n/proxy/a//b/', '/a//b/'],
+    ['/api/v1/namespaces/a%2Fpods%2Fx%2Fproxy/pods/y/proxy/secret', '/pods/y/proxy/secret'],
+    ['/api/v1/namespaces/a/pods/x/proxy/b%20c', '/b c'],
+  ];
+  for (const [target, behind] of cases) {
+    const info = parseRequest('GET', target);
+    assert.ok(info !== null);
+    assert.equal(pathBehind(info), behind, target);
+  }
+});
+
+test('groups have names, and no path begins with two slashes', () => {
+  const info = (path: string) => parsePath('GET', path);
+  for (const path of ['/apis//v1/pods', '//api/v1/pods', '//apis/apps/v1/deployments']) {
+    assert.equal(isUnrouted(info(path)), true, path);
+  }
+  for (const path of ['/api/v1/pods', '/apis/apps/v1/deployments', '/api//pods']) {
+    assert.equal(isUnrouted(info(path)), false, path);
+  }
 });

@@ -1,8 +1,9 @@
 /**
- * What a request asks for, read from its method and path alone (upstream's RequestInfo): the
- * authorizer, the router and the metrics all speak in these terms.
+ * What a request asks for, read from its method and path alone (upstream's RequestInfo). It is read
+ * once: impersonation, fairness, authorization, the router, admission, audit, metrics and storage
+ * take it from here, and nobody looks into the path again. What was authorized is what is done.
  */
-import { ownMember } from '@megaplane/base/members';
+import { isUtf8 } from 'node:buffer';
 
 /** Attributes of one request. Strings are empty where the path has no such part. */
 export interface RequestInfo {
@@ -21,19 +22,22 @@ export interface RequestInfo {
   readonly extra: boolean;
   /** A prefix form without a resource: upstream fails on it before it knows who asks. */
   readonly isBroken?: boolean;
-  /** In a namespace without a name: `/api/v1/namespaces//pods`. */
-  readonly isNowhere?: boolean;
+  /**
+   * A namespace stands before the resource, perhaps one without a name
+   * (`/api/v1/namespaces//pods`). False for a namespace itself, whose name is its namespace too.
+   */
+  readonly isInside: boolean;
 }
 
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
-const VERBS: Readonly<Record<string, string>> = {
-  POST: 'create',
-  GET: 'get',
-  HEAD: 'get',
-  PUT: 'update',
-  PATCH: 'patch',
-  DELETE: 'delete',
-};
+const VERBS: ReadonlyMap<string, string> = new Map([
+  ['POST', 'create'],
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+]);
 
 /** Where the query of a request target begins, or its length. */
 export function queryStart(target: string): number {
@@ -43,7 +47,8 @@ export function queryStart(target: string): number {
 
 /**
  * Reads method and path. The path is decoded once, before it is split: an escaped slash is a slash.
- * Empty segments count. Returns null where an escape is malformed, which is a 400 of the router.
+ * Empty segments count. Returns null where an escape is malformed, where a control character stands
+ * in it as such, or where its bytes are no UTF-8; this is a 400 of the router.
  */
 export function parseRequest(method: string, target: string): RequestInfo | null {
   const path = decoded(target.slice(0, queryStart(target)));
@@ -142,14 +147,14 @@ function placed(place: RequestInfo, path: string, name: string, subresource: str
     name,
     subresource,
     extra: false,
+    isInside: place.isInside,
   };
 }
 
 /** Keeps the place of a plain object, or of its subresource. A namespace's name is two things. */
 function keepPlace(method: string, info: RequestInfo): void {
   const { path, name, subresource, resource } = info;
-  if (!info.isResource || info.extra || ownMember(VERBS, method) === undefined) return;
-  if (info.isNowhere === true) return;
+  if (!info.isResource || info.extra || !VERBS.has(method)) return;
   if (name === '') {
     noteRecent({ method, before: path, ...NOTHING_BEHIND, isWhole: true, place: info });
     return;
@@ -162,33 +167,49 @@ function keepPlace(method: string, info: RequestInfo): void {
   ofMethod.set(path.slice(0, path.length - tail.length), info);
 }
 
-/** The same for a decoded path, whatever came before. */
-export function parsePath(method: string, path: string): RequestInfo {
+/** A path as the grammar of resources takes it apart. */
+interface Parts {
+  readonly group: string;
+  readonly version: string;
+  /** `watch` or `proxy` of the deprecated forms with the verb in front; else ''. */
+  readonly prefix: string;
+  readonly namespace: string;
+  readonly isInside: boolean;
+  /** Resource, name, subresource, and what stands behind them. */
+  readonly rest: readonly string[];
+}
+
+/** Null where the path is no resource's. */
+function partsOf(path: string): Parts | null {
   const segments = segmentsOf(path);
   const isCore = segments[0] === 'api';
   const isGroup = segments[0] === 'apis';
-  if ((!isCore && !isGroup) || segments.length < (isCore ? 3 : 4)) {
-    return nonResource(method, path);
-  }
+  if ((!isCore && !isGroup) || segments.length < (isCore ? 3 : 4)) return null;
   const group = isCore ? '' : (segments[1] ?? '');
   const version = segments[isCore ? 1 : 2] ?? '';
   let rest = segments.slice(isCore ? 2 : 3);
-  let verb = ownMember(VERBS, method) ?? '';
+  let prefix = '';
   if (rest[0] === 'watch' || rest[0] === 'proxy') {
-    // deprecated prefix forms: still an attribute of authorization, served as not found
-    verb = rest[0];
+    prefix = rest[0];
     rest = rest.slice(1);
-    if (rest.length === 0) return { ...nonResource(method, path), isBroken: true };
   }
-  let namespace = '';
-  let isNowhere = false;
-  if (rest[0] === 'namespaces' && rest.length > 1) {
-    namespace = rest[1] ?? '';
-    if (rest.length > 2 && !NAMESPACE_SUBRESOURCES.has(rest[2] ?? '')) {
-      rest = rest.slice(2);
-      isNowhere = namespace === '';
-    }
+  if (rest[0] !== 'namespaces' || rest.length < 2) {
+    return { group, version, prefix, namespace: '', isInside: false, rest };
   }
+  const namespace = rest[1] ?? '';
+  const isInside = rest.length > 2 && !NAMESPACE_SUBRESOURCES.has(rest[2] ?? '');
+  if (isInside) rest = rest.slice(2);
+  return { group, version, prefix, namespace, isInside, rest };
+}
+
+/** The same for a decoded path, whatever came before. */
+export function parsePath(method: string, path: string): RequestInfo {
+  const parts = partsOf(path);
+  if (parts === null) return nonResource(method, path);
+  const { group, version, prefix, namespace, isInside, rest } = parts;
+  if (rest.length === 0) return { ...nonResource(method, path), isBroken: true };
+  // deprecated prefix forms: still an attribute of authorization; proxies in front are gone
+  let verb = prefix === '' ? (VERBS.get(method) ?? '') : prefix;
   const name = rest[1] ?? '';
   if (name === '' && verb === 'get') verb = 'list';
   if (name === '' && verb === 'delete') verb = 'deletecollection';
@@ -201,10 +222,25 @@ export function parsePath(method: string, path: string): RequestInfo {
     namespace,
     resource: rest[0] ?? '',
     name,
-    subresource: rest[2] ?? '',
+    subresource: prefix === 'proxy' ? '' : (rest[2] ?? ''),
     extra: rest.length > 3,
-    ...(isNowhere ? { isNowhere } : {}),
+    isInside,
   };
+}
+
+/** The decoded path behind a subresource, with its slash; '' where the path ends there. */
+export function pathBehind({ path }: RequestInfo): string {
+  const behind = partsOf(path)?.rest.slice(3).join('/') ?? '';
+  const isSlashed = path.endsWith('/') && !behind.endsWith('/');
+  return (behind === '' ? '' : `/${behind}`) + (isSlashed ? '/' : '');
+}
+
+/**
+ * True for paths of resources that upstream's routers know nothing of, whatever they mean to its
+ * authorizers: a doubled slash in front, and a group without a name.
+ */
+export function isUnrouted({ path, group }: RequestInfo): boolean {
+  return path.startsWith('//') || (group === '' && path.startsWith('/apis'));
 }
 
 function nonResource(method: string, path: string): RequestInfo {
@@ -219,6 +255,7 @@ function nonResource(method: string, path: string): RequestInfo {
     name: '',
     subresource: '',
     extra: false,
+    isInside: false,
   };
 }
 
@@ -231,7 +268,19 @@ function segmentsOf(path: string): string[] {
   return from === to ? [] : path.slice(from, to).split('/');
 }
 
-function decoded(path: string): string | null {
+/** Those of ASCII; Go's URLs may hold others. */
+const CONTROL = /(?=\p{Cc})\p{ASCII}/u;
+const BEYOND_ASCII = /\P{ASCII}/u;
+
+/** The wire hands bytes over one by one; Go takes them, and what is escaped, for UTF-8. */
+function decoded(target: string): string | null {
+  let path = target;
+  if (BEYOND_ASCII.test(target)) {
+    const bytes = Buffer.from(target, 'latin1');
+    if (!isUtf8(bytes)) return null;
+    path = bytes.toString();
+  }
+  if (CONTROL.test(target)) return null;
   if (!path.includes('%')) return path;
   if (/%(?![0-9a-fA-F]{2})/.test(path)) return null;
   try {

@@ -2,7 +2,7 @@
 import { labelValue } from '@megaplane/base/visible-text';
 import { ownMember } from '@megaplane/base/members';
 import type { Call } from './call.ts';
-import { effectiveVerb } from './resource-route.ts';
+import { effectiveVerb } from './request-terms.ts';
 
 const VERBS: Readonly<Record<string, string>> = {
   create: 'POST',

@@ -44,6 +44,7 @@ import { getObject, listObjects } from './reading.ts';
 import { deleteObject } from './removing.ts';
 import { isOfRouter } from './negotiation.ts';
 import type { RequestInfo } from './request-info.ts';
+import { effectiveVerb } from './request-terms.ts';
 import { negotiateCall } from './representation.ts';
 import { CUSTOM_SCALE } from './scale.ts';
 import type { Served } from './served.ts';
@@ -61,22 +62,6 @@ import { readDeleteOptions } from './delete-options.ts';
 import { readWriteOptions, type WriteOptions } from './write-options.ts';
 import { createObject, type WriteContext } from './writing.ts';
 import type { World } from './world.ts';
-
-/** The verb of a request as authorizers see it: lists that watch are watches. */
-export function effectiveVerb(call: Call): string {
-  const { info, query } = call;
-  return info.verb === 'list' && query.flag('watch') ? 'watch' : info.verb;
-}
-
-/** The name that a request is about: of the path, or the one that a field selector names. */
-export function effectiveName(call: Call, served: Served | undefined): string {
-  const { info, query } = call;
-  const text = info.verb === 'list' ? query.text('fieldSelector') : '';
-  if (text === '' || served === undefined) return info.name;
-  const { group, kind } = served.resource;
-  const parsed = parseFieldSelector(text, group, kind, served.custom?.facts.selectable);
-  return 'error' in parsed ? '' : (pinnedField(parsed.value, 'metadata.name') ?? '');
-}
 
 /** Answers a request for `served`; the caller has authorized it. */
 export function answerResource(
@@ -99,7 +84,7 @@ export function answerResource(
     call.warn(warning);
     call.annotate('k8s.io/deprecated', 'true');
   }
-  if (!media.ok && !isProxied(call.exchange.path)) {
+  if (!media.ok && !isProxied(call.info)) {
     // routes of patches take their types alone, whatever is asked for
     const isPatch = served.custom === null && call.exchange.method === 'PATCH';
     call.fail((isPatch ? checkPatchType(call, served) : null) ?? media.status);
@@ -117,7 +102,7 @@ export function answerResource(
   call.isRouted = true;
   const answer = (one: Call): void => answerVerb(world, admission, one, served);
   // what is behind a proxy reads its bodies itself
-  const isOwn = !isProxied(call.exchange.path) && !isPassedOn(call.info.subresource);
+  const isOwn = !isProxied(call.info) && !isPassedOn(call.info.subresource);
   const ordinary = (one: Call): void => {
     if (isOwn) whenRead(world, admission, one, () => answer(one));
     else answer(one);
@@ -199,7 +184,7 @@ function checkWay(call: Call, served: Served): Status | null {
   const { info, exchange } = call;
   const { resource } = served;
   const isPartOfWatch = info.verb === 'watch' && info.subresource !== '';
-  const isProxy = isProxied(exchange.path);
+  const isProxy = isProxied(info);
   if (!isProxy && (info.extra || isPartOfWatch)) return generic('NotFound');
   if (!isProxy && ['HEAD', 'OPTIONS'].includes(exchange.method)) {
     const { subresource, name } = info;
@@ -209,12 +194,8 @@ function checkWay(call: Call, served: Served): Status | null {
   }
   if (info.verb === 'proxy') return generic('NotFound');
   if (info.verb === 'watch' && exchange.method !== 'GET') return generic('MethodNotAllowed');
-  const isNamespaces = resource.resource === 'namespaces' && resource.group === '';
-  const isNamespaceItself =
-    isNamespaces && !/^\/[^/]+\/[^/]+(\/[^/]+){2}\/namespaces/.test(info.path);
-  if (!resource.namespaced && info.namespace !== '' && !isNamespaceItself) {
-    return generic('NotFound');
-  }
+  // of custom resources, `isOutOfScope` has told
+  if (!resource.namespaced && info.isInside && served.custom === null) return generic('NotFound');
   if (info.subresource !== '') {
     return served.custom === null ? checkSubresource(call, served) : null;
   }
@@ -233,8 +214,8 @@ function checkWay(call: Call, served: Served): Status | null {
 }
 
 /** Whether a path is about all namespaces. */
-function isAcross({ namespace, isNowhere }: RequestInfo, { namespaced }: Resource): boolean {
-  return namespaced && namespace === '' && isNowhere !== true;
+function isAcross({ isInside }: RequestInfo, { namespaced }: Resource): boolean {
+  return namespaced && !isInside;
 }
 
 /** Subresources that there are not, and methods that they do not take. */

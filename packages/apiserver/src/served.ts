@@ -110,9 +110,9 @@ export function isGroupServed(group: string, version?: string): boolean {
   );
 }
 
-/** The key of one object. Names are ASCII, so latin1 is exact. */
+/** The key of one object, in UTF-8 as all keys are. */
 export function keyOf(served: Served, namespace: string, name: string): Buffer {
-  return Buffer.from(keyText(served, namespace, name), 'latin1');
+  return Buffer.from(keyText(served, namespace, name));
 }
 
 export function keyText(served: Served, namespace: string, name: string): string {
@@ -141,13 +141,13 @@ function makeRange(served: Served, namespace: string, name: string): KeyRange {
   const isOne = name !== '' && (namespace !== '' || !served.resource.namespaced);
   if (isOne) {
     const key = keyText(served, namespace, name);
-    return { start: Buffer.from(key, 'latin1'), end: Buffer.from(`${key}\0`, 'latin1') };
+    return { start: Buffer.from(key), end: Buffer.from(`${key}\0`) };
   }
   const inner = served.resource.namespaced && namespace !== '' ? `${namespace}/` : '';
   const prefix = served.prefix + inner;
   // '0' is the byte after '/'
   const end = `${prefix.slice(0, -1)}0`;
-  return { start: Buffer.from(prefix, 'latin1'), end: Buffer.from(end, 'latin1') };
+  return { start: Buffer.from(prefix), end: Buffer.from(end) };
 }
 
 /** The smallest key after `key`. */

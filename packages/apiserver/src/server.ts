@@ -43,8 +43,9 @@ import type { RequestTracker } from './operations/request-tracker.ts';
 import type { OpenApiDocuments } from './openapi-documents.ts';
 import { OutputGate } from './output-gate.ts';
 import { Query } from './query.ts';
-import { parseRequest, type RequestInfo } from './request-info.ts';
-import { answerResource, effectiveName, effectiveVerb } from './resource-route.ts';
+import { isUnrouted, parseRequest, type RequestInfo } from './request-info.ts';
+import { effectiveName, effectiveVerb } from './request-terms.ts';
+import { answerResource } from './resource-route.ts';
 import { isGroupServed, type Served } from './served.ts';
 import { answerReadable } from './unreadable.ts';
 import { WaitingRenewal } from './waiting-renewal.ts';
@@ -298,7 +299,7 @@ export class ApiServer {
       ? kinds.find(info.group, info.version, info.resource)
       : undefined;
     const verb = info.isResource ? effectiveVerb(call) : info.verb;
-    const name = info.isResource ? effectiveName(call, served) : info.name;
+    const name = info.isResource ? effectiveName(call) : info.name;
     const attributes = attributesOf(info, verb, name, call.query);
     let isLater = false;
     this.parts.impersonation.act(call, attributes, (acting) => {
@@ -363,15 +364,13 @@ export class ApiServer {
       this.parts.remotes.pass(call, remote);
       return;
     }
-    // a doubled slash in front is a path of no router, whatever it means to authorizers
-    if (!info.isResource || info.path.startsWith('//')) {
+    if (!info.isResource || isUnrouted(info)) {
       call.isRouted = true;
       this.#whenWhole(call, () => answerPath(this.parts, call));
       return;
     }
     if (served === undefined) {
-      const isNameless = info.group === '' && /^\/*apis\//.test(info.path);
-      if (isGroupServed(info.group) && !isNameless) call.fail(generic('NotFound'));
+      if (isGroupServed(info.group)) call.fail(generic('NotFound'));
       else call.sendText(404, '404 page not found\n');
       return;
     }
@@ -509,4 +508,5 @@ const NOWHERE: RequestInfo = {
   name: '',
   subresource: '',
   extra: false,
+  isInside: false,
 };

@@ -144,7 +144,7 @@ export function holdings(service: JsonObject): Holdings {
 type TakeDone = (refusal: string | null) => void;
 
 function addressKey(address: string): Buffer {
-  return Buffer.from(ADDRESSES + address, 'latin1');
+  return Buffer.from(ADDRESSES + address);
 }
 
 function takeAddress(world: World, address: string, service: JsonObject, done: TakeDone): void {

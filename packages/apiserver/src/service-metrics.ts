@@ -80,7 +80,7 @@ function addressesOf(world: World, networks: readonly Network[]): Map<Network, n
   const counts = new Map<Network, number>();
   const rows = storage.keys?.bind(storage) ?? storage.page.bind(storage);
   rows(ADDRESSES_START, ADDRESSES_END, 0, ({ key, keyStart, keyEnd }) => {
-    const address = key.toString('latin1', keyStart + ADDRESSES.length, keyEnd);
+    const address = key.toString('utf8', keyStart + ADDRESSES.length, keyEnd);
     const network = networks.find((one) => holds(one, address));
     if (network !== undefined) counts.set(network, (counts.get(network) ?? 0) + 1);
     return true;

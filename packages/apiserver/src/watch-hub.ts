@@ -155,10 +155,10 @@ export class WatchHub implements WatchHome {
     const nameStart = isSpaced ? slash + 1 : pathStart;
     const scope =
       isSpaced && this.#byNamespace.size > 0
-        ? this.#byNamespace.get(key.toString('latin1', pathStart, slash))
+        ? this.#byNamespace.get(key.toString('utf8', pathStart, slash))
         : undefined;
     const isNamed = this.#all.hasNames || scope?.hasNames === true;
-    const name = isNamed ? key.toString('latin1', nameStart, keyEnd) : '';
+    const name = isNamed ? key.toString('utf8', nameStart, keyEnd) : '';
     if (this.#all.size > 0) this.#all.offer(event, name, this.frames);
     scope?.offer(event, name, this.frames);
   }

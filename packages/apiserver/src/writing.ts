@@ -171,7 +171,7 @@ function insertTry(
   const { call, served, world } = context;
   const name = stringAt(object, 'metadata', 'name');
   const namespace = stringAt(object, 'metadata', 'namespace');
-  if (call.info.isNowhere === true) {
+  if (served.resource.namespaced && call.info.namespace === '') {
     call.fail(NOWHERE);
     return;
   }

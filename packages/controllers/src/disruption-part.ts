@@ -174,7 +174,7 @@ export class DisruptionPart {
     const which = `${JSON.stringify(namespace)}/${JSON.stringify(name)}`;
     const many = `Pod ${which} matches multiple PodDisruptionBudgets.`;
     const text = `${many}  Chose ${chosen} arbitrarily.`;
-    const uid = bytes.toString('latin1', uidStart, uidEnd);
+    const uid = bytes.toString('utf8', uidStart, uidEnd);
     const reason = 'MultiplePodDisruptionBudgets';
     this.#options.announce('Pod', namespace, name, 'Warning', reason, text, uid);
   }

@@ -94,8 +94,8 @@ function recordOf(bytes: Buffer, scan: ObjectScan, start: number, end: number): 
   const textAt = (path: ScanPath): string =>
     specStart < 0 ? '' : stringValue(bytes, findPath(bytes, specStart, specEnd, path), specEnd);
   return [
-    uidStart < 0 ? '' : bytes.toString('latin1', uidStart, uidEnd),
-    nodeNameStart < 0 ? '' : bytes.toString('latin1', nodeNameStart, nodeNameEnd),
+    uidStart < 0 ? '' : bytes.toString('utf8', uidStart, uidEnd),
+    nodeNameStart < 0 ? '' : bytes.toString('utf8', nodeNameStart, nodeNameEnd),
     addresses.filter((one): one is string => typeof one === 'string' && one !== ''),
     textAt(HOSTNAME),
     textAt(SUBDOMAIN),

@@ -28,7 +28,7 @@ export function headLength(apiVersion: string, kind: string): number {
 
 /** The constant start of every stored object of this kind, up to and with `"metadata":{`. */
 export function headOf(apiVersion: string, kind: string): Buffer {
-  return Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`, 'latin1');
+  return Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`);
 }
 
 /**

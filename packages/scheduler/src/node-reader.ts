@@ -54,7 +54,7 @@ export class NodeReader {
     const slot = this.#known.find(this.#key, 0, this.#length);
     const alike = slot < 0 ? undefined : this.#facts[slot];
     if (alike !== undefined) {
-      return { ...alike, name: bytes.latin1Slice(scan.nameStart, scan.nameEnd) };
+      return { ...alike, name: bytes.utf8Slice(scan.nameStart, scan.nameEnd) };
     }
     const facts = factsOf(decoded(bytes, start, end));
     this.#keep(facts);

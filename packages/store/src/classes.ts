@@ -75,7 +75,7 @@ export class KeyClasses {
     this.#arenas = arenas;
     const make = (number: number, prefix: string, policy: Partial<PrefixPolicy>): KeyClass => ({
       number,
-      prefix: Buffer.from(prefix, 'latin1'),
+      prefix: Buffer.from(prefix),
       durability: isLogged ? (policy.durability ?? options.durability) : 'none',
       get historyBytesMax() {
         const { historyBytesMax: most = Infinity, historyBytesMin: least = most } = policy;

@@ -6,7 +6,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import { revisionFault } from '../query.ts';
-import { proxiedPath } from '../proxy/proxied-path.ts';
+import { pathBehind } from '../request-info.ts';
 import type { WriteContext } from '../writing.ts';
 import type { Admission, Admitted } from './admission.ts';
 
@@ -59,9 +59,8 @@ function optionsOf(call: Call, kind: string): Result<JsonObject> {
   const { query, info } = call;
   const options: JsonObject = { kind, apiVersion: 'v1' };
   if (info.subresource === 'proxy') {
-    const path = proxiedPath(call.exchange.path).split('?', 1)[0] ?? '';
-    const isBare = info.path.endsWith('/proxy');
-    if (!isBare) options['path'] = path;
+    const path = pathBehind(info);
+    if (path !== '') options['path'] = path;
     return success(options);
   }
   if (info.subresource === 'portforward') {

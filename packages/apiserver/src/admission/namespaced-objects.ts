@@ -51,11 +51,11 @@ export class NamespacedObjects {
     const known = kept;
     const found: Versioned[] = [];
     world.storage.page(start, end, 0, (row) => {
-      const text = row.key.toString('latin1', row.keyStart, row.keyEnd);
+      const text = row.key.toString('utf8', row.keyStart, row.keyEnd);
       let own = known.get(text);
       if (own?.revision !== row.modRevision) {
         const object = decodeRow(served, row, row.modRevision);
-        own = { object, revision: row.modRevision, key: Buffer.from(text, 'latin1') };
+        own = { object, revision: row.modRevision, key: Buffer.from(text) };
         if (known.size >= OBJECTS_MAX) known.delete(known.keys().next().value ?? '');
         known.set(text, own);
       }

@@ -84,7 +84,7 @@ export class RemoteServices {
       }
       const { value } = event;
       const from = value.keyStart + this.#served.prefix.length;
-      if (event.isDelete) this.#forget(value.key.toString('latin1', from, value.keyEnd));
+      if (event.isDelete) this.#forget(value.key.toString('utf8', from, value.keyEnd));
       else this.#learn(decodeRow(this.#served, value, value.modRevision));
     }
   }
@@ -132,7 +132,7 @@ export class RemoteServices {
     const { storage } = this.#world.at(this.#served);
     const { start, end } = rangeOf(this.#served, '');
     storage.page(start, end, 0, ({ key, keyStart, keyEnd }) => {
-      const own = key.toString('latin1', keyStart + this.#served.prefix.length, keyEnd);
+      const own = key.toString('utf8', keyStart + this.#served.prefix.length, keyEnd);
       lines.push(`${name}{name="${own}"} ${gone.has(own) ? 1 : 0}`);
       return true;
     });

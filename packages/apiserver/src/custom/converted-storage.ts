@@ -135,7 +135,7 @@ export class ConvertedStorage implements Storage {
     const { base } = this.#parts;
     if (this.isLoaded || this.#placeOf(key) === base) return this.#placeOf(key).get(key, row);
     if (!base.get(key, row)) return false;
-    const alone = this.#alone.get(key.toString('latin1'));
+    const alone = this.#alone.get(key.toString());
     if (alone?.revision === row.modRevision) {
       row.bytes = alone.value;
       row.start = 0;
@@ -220,7 +220,7 @@ export class ConvertedStorage implements Storage {
       if (object !== undefined) {
         if (this.#alone.size >= ALONE_MAX) this.#alone.clear();
         const value = encodeCanonical(object);
-        this.#alone.set(key.toString('latin1'), { revision, value });
+        this.#alone.set(key.toString(), { revision, value });
       }
       done(outcome.ok ? null : outcome.why);
     });
@@ -504,5 +504,5 @@ function changeOf(row: Row, revision: number): Change {
 
 /** What cannot be read is shown as an object with a name, so that it can be seen and deleted. */
 function nameOf(key: Buffer): JsonObject {
-  return { metadata: { name: key.toString('latin1', key.lastIndexOf('/') + 1) } };
+  return { metadata: { name: key.toString('utf8', key.lastIndexOf('/') + 1) } };
 }

@@ -98,7 +98,7 @@ export class CustomDefinitions {
         this.#open().rest();
         return;
       }
-      const key = event.value.key.toString('latin1', event.value.keyStart, event.value.keyEnd);
+      const key = event.value.key.toString('utf8', event.value.keyStart, event.value.keyEnd);
       const name = key.slice(DEFINITIONS_PREFIX.length);
       if (event.isDelete) {
         this.#forget(name);
@@ -185,7 +185,7 @@ export class CustomDefinitions {
     }
     const kind = this.#world.kinds.byName(name);
     if (kind === undefined) return;
-    const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');
+    const key = Buffer.from(DEFINITIONS_PREFIX + name);
     const { isEnding, isSettled } = kind.facts;
     if (isSettled) {
       if (isEnding) this.#clear(kind, key);

@@ -99,7 +99,7 @@ export class CustomSchemas {
   }
 
   #read(name: string): boolean {
-    return this.#storage().get(Buffer.from(DEFINITIONS_PREFIX + name, 'latin1'), row);
+    return this.#storage().get(Buffer.from(DEFINITIONS_PREFIX + name), row);
   }
 }
 

@@ -45,7 +45,7 @@ export class DefinitionReading implements UnreadKinds {
 
   one(name: string): void {
     const { storage, learn } = this.#parts;
-    if (storage.get(Buffer.from(DEFINITIONS_PREFIX + name, 'latin1'), row)) learn(row);
+    if (storage.get(Buffer.from(DEFINITIONS_PREFIX + name), row)) learn(row);
   }
 
   rest(): void {

@@ -70,7 +70,7 @@ export function statusOf(world: World, definition: JsonObject): JsonObject | nul
 /** Names were claimed for a definition that may have failed to be written. */
 function isThere({ kinds, storage }: World, name: string): boolean {
   if (kinds.byName(name) !== undefined) return true;
-  return storage.get(Buffer.from(DEFINITIONS_PREFIX + name, 'latin1'), row);
+  return storage.get(Buffer.from(DEFINITIONS_PREFIX + name), row);
 }
 
 /** Gives a definition its names before it is read again, so that no other takes them meanwhile. */

@@ -21,7 +21,7 @@ const PACKED_BYTES_MIN = 1024;
 /** More effort gains a tenth of the bytes and costs twice the time. */
 const OPTIONS = { level: 1, windowBits: 14, memLevel: 6 };
 
-const PREFIX = Buffer.from(DEFINITIONS_PREFIX, 'latin1');
+const PREFIX = Buffer.from(DEFINITIONS_PREFIX);
 const MARK = Buffer.of(PACKED_MARK);
 const LETTER_C = 0x43;
 const LETTER_R = 0x52;

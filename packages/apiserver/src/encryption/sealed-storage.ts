@@ -52,10 +52,10 @@ export class SealedStorage implements Storage {
   isStale(key: Buffer): boolean {
     const row = { ...NO_ROW };
     if (!this.#inner.get(key, row)) return false;
-    const wanted = this.#sealer.sealOf(key.toString('latin1'));
+    const wanted = this.#sealer.sealOf(key.toString());
     const { length } = wanted;
     if (length === 0) return isSealed(row.bytes, row.start);
-    return row.bytes.toString('latin1', row.start, row.start + length) !== wanted;
+    return row.bytes.toString('utf8', row.start, row.start + length) !== wanted;
   }
 
   get(key: Buffer, row: Row): boolean {
@@ -74,10 +74,10 @@ export class SealedStorage implements Storage {
   /** False where no key opens the value: it stays as it is, and whoever decodes it fails. */
   #open(row: Row): boolean {
     if (!isSealed(row.bytes, row.start)) return true;
-    const key = row.key.toString('latin1', row.keyStart, row.keyEnd);
+    const key = row.key.toString('utf8', row.keyStart, row.keyEnd);
     const value = row.bytes.subarray(row.start, row.end);
     try {
-      const opened = this.#sealer.open(key, Buffer.from(key, 'latin1'), value);
+      const opened = this.#sealer.open(key, Buffer.from(key), value);
       row.bytes = packedValue(opened.value);
       row.start = 0;
       row.end = row.bytes.length;
@@ -101,7 +101,7 @@ export class SealedStorage implements Storage {
   }
 
   put(key: Buffer, value: Buffer, expected: number, done: WriteDone): void {
-    const name = key.toString('latin1');
+    const name = key.toString();
     // references to the owners of fields would be kept for open values only
     const isSealing = this.#sealer.sealOf(name) !== '';
     const kept = isSealing ? this.#sealer.seal(name, key, wholeValue(value)) : value;

@@ -10,7 +10,7 @@
 import { everyMs } from '@megaplane/base/deferred';
 import type { EtcdClient } from '@megaplane/etcd/client/client';
 
-const KEY = Buffer.from('compact_rev_key', 'latin1');
+const KEY = Buffer.from('compact_rev_key');
 
 export class Compactor {
   readonly #client: EtcdClient;

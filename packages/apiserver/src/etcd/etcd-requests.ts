@@ -68,7 +68,7 @@ function prefixOf(key: Buffer): string {
   if (root < 0 || first < 0) return '';
   const dot = key.indexOf(DOT, root);
   const isGroup = dot > 0 && dot < first;
-  const isService = key.toString('latin1', root + 1, first) === 'services';
+  const isService = key.toString('utf8', root + 1, first) === 'services';
   const end = isGroup || isService ? key.indexOf(SLASH, first + 1) : first;
-  return end < 0 ? '' : key.toString('latin1', 0, end + 1);
+  return end < 0 ? '' : key.toString('utf8', 0, end + 1);
 }

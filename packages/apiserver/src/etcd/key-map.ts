@@ -7,7 +7,7 @@ const MARKER = '/megaplane/freshness';
 export class KeyMap {
   /** Without a slash at its end. */
   readonly prefix: string;
-  readonly #own: Buffer = Buffer.from(OWN_PREFIX, 'latin1');
+  readonly #own: Buffer = Buffer.from(OWN_PREFIX);
   readonly #theirs: Buffer;
   readonly isSame: boolean;
   /** All of our keys in etcd, `[start, end)`. */
@@ -20,11 +20,11 @@ export class KeyMap {
     const trimmed = prefix.replace(/\/+$/, '');
     this.prefix = trimmed.startsWith('/') || trimmed === '' ? trimmed : `/${trimmed}`;
     this.isSame = this.prefix === OWN_PREFIX;
-    this.#theirs = Buffer.from(this.prefix, 'latin1');
-    this.start = Buffer.from(`${this.prefix}/`, 'latin1');
+    this.#theirs = Buffer.from(this.prefix);
+    this.start = Buffer.from(`${this.prefix}/`);
     // '0' is the byte after '/'
-    this.end = Buffer.from(`${this.prefix}0`, 'latin1');
-    this.marker = Buffer.from(this.prefix + MARKER, 'latin1');
+    this.end = Buffer.from(`${this.prefix}0`);
+    this.marker = Buffer.from(this.prefix + MARKER);
   }
 
   /** Our key as etcd has it. */

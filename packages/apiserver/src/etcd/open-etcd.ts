@@ -61,7 +61,7 @@ export async function openEtcd(options: EtcdOptions): Promise<Storage> {
       const storage = await openOne(options, override.endpoints, requests);
       opened.push(storage);
       for (const prefix of override.prefixes) {
-        places.push({ prefix: Buffer.from(prefix, 'latin1'), storage });
+        places.push({ prefix: Buffer.from(prefix), storage });
       }
     }
     return new RoutedStorage(main, places);
@@ -110,13 +110,13 @@ async function openOne(
     requests,
     past: new PastReader(client, keys, pastDecoder({ keys, values, sealer, log })),
     encode: (key, value) => {
-      const name = key.toString('latin1');
+      const name = key.toString();
       const bytes = values.encode(name, value);
       return sealer === null ? bytes : sealer.seal(name, keys.outward(key), bytes);
     },
     isStale: (key) => {
       if (sealer === null) return false;
-      const name = key.toString('latin1');
+      const name = key.toString();
       return (seals.get(name) ?? '') !== sealer.sealOf(name);
     },
     eventTtlSeconds: Math.max(1, Math.round(eventTtlMs / 1000)),
@@ -159,7 +159,7 @@ function pastDecoder(decoding: Omit<Decoding, 'seals'>): (key: Buffer, value: Bu
 /** A value of etcd as the replica keeps it; as it is where it cannot be opened. */
 function opened(key: Buffer, value: Buffer, decoding: Decoding): Buffer {
   const { keys, values, sealer, seals, log } = decoding;
-  const name = key.toString('latin1');
+  const name = key.toString();
   if (sealer === null) return values.decode(name, value);
   try {
     const open = sealer.open(name, keys.outward(key), value);

@@ -39,7 +39,7 @@ export class RoutedStorage implements Storage {
   }
 
   homeOf(prefix: string): Storage {
-    const storage = this.#of(Buffer.from(prefix, 'latin1'));
+    const storage = this.#of(Buffer.from(prefix));
     const view = this.#views.get(storage);
     return view ?? new RoutedStorage(this.#main, this.#places, storage, this.#views);
   }

@@ -64,7 +64,7 @@ export class StoredValues {
     }
   }
 
-  /** `key` is `/registry/...` in latin1. The result may be the very bytes that were given. */
+  /** `key` is `/registry/...`. The result may be the very bytes that were given. */
   decode(key: string, value: Buffer): Buffer {
     const known = this.#kindOf(key);
     if (known !== undefined && isOwn(value, known.head)) return value;

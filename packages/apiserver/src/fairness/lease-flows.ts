@@ -78,5 +78,6 @@ function updateIn(namespace: string): RequestInfo {
     name: '',
     subresource: '',
     extra: false,
+    isInside: true,
   };
 }

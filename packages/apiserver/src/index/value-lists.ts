@@ -102,7 +102,7 @@ export class ValueLists {
   }
 
   #numberOf(name: string): number {
-    const bytes = Buffer.from(name, 'latin1');
+    const bytes = Buffer.from(name);
     return this.#values.find(bytes, 0, bytes.length);
   }
 

@@ -47,7 +47,7 @@ export class LeaseOwners {
     const timeAt = start + ID_LENGTH + 1;
     if (!isOneReference(value, timeAt) || seconds >= TIME_MAX) return false;
     if (!this.#isLast(value, start, agent, specMask)) {
-      const id = value.latin1Slice(start, start + ID_LENGTH);
+      const id = value.utf8Slice(start, start + ID_LENGTH);
       const template = templateOf(id);
       if (template === undefined || template.manager.name !== this.#nameOf(agent)) return false;
       if (this.#maskOf(id, template) !== specMask) return false;

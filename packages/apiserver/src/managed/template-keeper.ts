@@ -22,8 +22,8 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BRACE_OPEN = 0x7b;
 
-export const TEMPLATES_START: Buffer = Buffer.from(TEMPLATES_PREFIX, 'latin1');
-export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END, 'latin1');
+export const TEMPLATES_START: Buffer = Buffer.from(TEMPLATES_PREFIX);
+export const TEMPLATES_END: Buffer = Buffer.from(PREFIX_END);
 
 /** Writes one record, whatever is there; false where that was refused. */
 export type KeepRecord = (key: Buffer, value: Buffer) => boolean;
@@ -45,7 +45,7 @@ export class TemplateKeeper {
     if (this.#isLast(value, at + OPEN_LENGTH)) return;
     const end = packedEnd(value, at) - 1;
     for (let from = at + OPEN_LENGTH; from < end; from = afterComma(value, from, end)) {
-      const id = value.latin1Slice(from, from + ID_LENGTH);
+      const id = value.utf8Slice(from, from + ID_LENGTH);
       if (this.#kept.has(id)) {
         value.copy(this.#last, 0, from, from + ID_LENGTH);
         continue;
@@ -53,7 +53,7 @@ export class TemplateKeeper {
       const template = templateOf(id);
       if (template === undefined) continue;
       const record = Buffer.from(JSON.stringify(templateRecord(template)));
-      if (write(Buffer.from(TEMPLATES_PREFIX + id, 'latin1'), record)) this.#kept.add(id);
+      if (write(Buffer.from(TEMPLATES_PREFIX + id), record)) this.#kept.add(id);
     }
   }
 

@@ -16,7 +16,7 @@ const HEAD_BYTES_MAX = 512;
 
 /** A stored value with its owners written out; the very bytes where there are none. */
 export function wholeValue(value: Buffer): Buffer {
-  const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN, 0, 'latin1');
+  const open = value.subarray(0, HEAD_BYTES_MAX).indexOf(METADATA_OPEN);
   if (open < 0) return value;
   const head = open + METADATA_OPEN.length;
   if (!isPacked(value, head)) return value;

@@ -1,10 +1,9 @@
 /** `--audit-policy-file`: what of which requests is written down (audit.k8s.io/v1 Policy). */
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { parseFieldSelector, pinnedField } from '@megaplane/machinery/fieldselectors';
 import type { Call } from '../call.ts';
 import type { Identity } from '../identity.ts';
-import { verbOf } from './long-running.ts';
+import { effectiveName, effectiveVerb } from '../request-terms.ts';
 
 export const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const;
 export type Level = (typeof LEVELS)[number];
@@ -112,21 +111,12 @@ function stagesOf(value: JsonObject, name: string, path = ''): readonly Stage[] 
   });
 }
 
-/** The name that a request is about: of its path, or the one that a field selector names. */
-export function nameOf({ info, query }: Call): string {
-  if (info.name !== '' || info.verb !== 'list') return info.name;
-  const text = query.text('fieldSelector');
-  const parsed = text === '' ? null : parseFieldSelector(text, '', '', []);
-  if (parsed === null || 'error' in parsed) return '';
-  return pinnedField(parsed.value, 'metadata.name') ?? '';
-}
-
 function matches(rule: Rule, call: Call, identity: Identity | null): boolean {
   const user = identity?.user ?? null;
   const groups = identity?.groups ?? [];
   if (rule.users.length > 0 && (user === null || !rule.users.includes(user))) return false;
   if (rule.groups.length > 0 && !rule.groups.some((one) => groups.includes(one))) return false;
-  if (rule.verbs.length > 0 && !rule.verbs.includes(verbOf(call))) return false;
+  if (rule.verbs.length > 0 && !rule.verbs.includes(effectiveVerb(call))) return false;
   if (rule.resources.length > 0 || rule.namespaces.length > 0) return matchesResource(rule, call);
   if (rule.paths.length === 0) return true;
   return !call.info.isResource && rule.paths.some((path) => matchesPath(path, call.info.path));
@@ -147,7 +137,7 @@ function matchesResource(rule: Rule, call: Call): boolean {
   return rule.resources.some((one) => {
     if (one.group !== info.group && one.group !== '*') return false;
     if (one.resources.length === 0) return true;
-    if (one.names.length > 0 && !one.names.includes(nameOf(call))) return false;
+    if (one.names.length > 0 && !one.names.includes(effectiveName(call))) return false;
     return one.resources.some(
       (name) =>
         name === whole ||

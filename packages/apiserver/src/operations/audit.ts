@@ -3,15 +3,15 @@ import { isIP } from 'node:net';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { formatDuration, formatMicroTime } from '@megaplane/machinery/times';
 import type { Call } from '../call.ts';
-import { headerText } from '../header-text.ts';
+import { headerText, plainTarget } from '../header-text.ts';
 import type { Identity } from '../identity.ts';
+import { effectiveName, effectiveVerb } from '../request-terms.ts';
 import { printFamily } from '../metric-families.ts';
 import type { Metrics } from '../metrics.ts';
 import type { AuditBackend, Told } from './audit-backends.ts';
 import { AuditEvent } from './audit-event.ts';
-import { nameOf, type AuditPolicy, type Level, type Stage } from './audit-policy.ts';
+import { type AuditPolicy, type Level, type Stage } from './audit-policy.ts';
 import { AuditRecord, withoutManagedFields, type Named } from './audit-record.ts';
-import { verbOf } from './long-running.ts';
 import type { Auditor } from './request-tracker.ts';
 
 /** Longer ones are cut, as upstream does. */
@@ -125,7 +125,7 @@ export class Audit implements Auditor {
 /** What of a slow request's time went where; watches are not measured. */
 function tellLatencies(call: Call, record: AuditRecord, nowMs: number): void {
   const tookMs = nowMs - call.nowMs;
-  if (tookMs <= SLOW_MS || verbOf(call) === 'watch') return;
+  if (tookMs <= SLOW_MS || effectiveVerb(call) === 'watch') return;
   const parts = [...record.latencies].filter(([, ms]) => ms > 0);
   for (const [name, ms] of [...parts, ['total', tookMs] as const]) {
     call.annotate(`apiserver.latency.k8s.io/${name}`, formatDuration(Math.round(ms * 1e6)));
@@ -145,8 +145,8 @@ function eventOf(call: Call, stage: Stage, record: AuditRecord, nowMs: number): 
     level: verdict.level,
     auditID: call.auditId,
     stage,
-    requestURI: exchange.path,
-    verb: verbOf(call),
+    requestURI: plainTarget(exchange.path),
+    verb: effectiveVerb(call),
     user: userOf(user),
   };
   if (user !== NOBODY && call.identity !== user && !isReceived) {
@@ -207,7 +207,7 @@ function referenceOf(call: Call, named: Named | null): JsonObject {
   const fields: Readonly<Record<string, string>> = {
     resource: info.resource,
     namespace: info.namespace || (named?.namespace ?? ''),
-    name: nameOf(call) || (named?.name ?? ''),
+    name: effectiveName(call) || (named?.name ?? ''),
     uid: named?.uid ?? '',
     apiGroup: info.group,
     apiVersion: info.version,

@@ -1,5 +1,6 @@
 /** Requests that last as long as their client likes: upstream's BasicLongRunningRequestCheck. */
 import type { Call } from '../call.ts';
+import { effectiveVerb } from '../request-terms.ts';
 
 const SUBRESOURCES: ReadonlySet<string> = new Set([
   'attach',
@@ -13,10 +14,7 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
 export function isLongRunning(call: Call): boolean {
   const { info } = call;
   if (!info.isResource) return info.path.startsWith('/debug/pprof/');
-  return verbOf(call) === 'watch' || info.verb === 'proxy' || SUBRESOURCES.has(info.subresource);
-}
-
-/** The verb as authorizers see it: a list that watches is a watch. */
-export function verbOf({ info, query }: Call): string {
-  return info.verb === 'list' && query.flag('watch') ? 'watch' : info.verb;
+  return (
+    effectiveVerb(call) === 'watch' || info.verb === 'proxy' || SUBRESOURCES.has(info.subresource)
+  );
 }

@@ -11,7 +11,8 @@ import { timeout } from '@megaplane/machinery/status';
 import type { Call } from '../call.ts';
 import type { Metrics } from '../metrics.ts';
 import { printFamily } from '../metric-families.ts';
-import { isLongRunning, verbOf } from './long-running.ts';
+import { effectiveVerb } from '../request-terms.ts';
+import { isLongRunning } from './long-running.ts';
 
 /** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
 export const READS_MAX = 400;
@@ -130,7 +131,7 @@ export class RequestTracker {
   admit(call: Call): boolean {
     if (call.code !== 0) return false;
     if (isLongRunning(call)) return true;
-    const isReading = READING.has(verbOf(call));
+    const isReading = READING.has(effectiveVerb(call));
     if (this.#isFull(call, isReading)) {
       this.#refused++;
       call.sendText(429, 'Too many requests, please try again later.\n', ['retry-after', '1']);
@@ -154,7 +155,7 @@ export class RequestTracker {
     this.#pending.delete(call);
     if (call.isCounted) {
       call.isCounted = false;
-      if (READING.has(verbOf(call))) this.#reads--;
+      if (READING.has(effectiveVerb(call))) this.#reads--;
       else this.#writes--;
     }
     const tookMs = Math.max(0, this.#nowMs() - call.nowMs);

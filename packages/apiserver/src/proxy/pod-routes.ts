@@ -273,7 +273,7 @@ function proxyNode(context: SubresourceContext): void {
   if (parts === null || relay === null) return;
   const { call, world } = context;
   const kubelet = kubeletOf(world, parts.name, relay.kubelets, context.served.plural);
-  const path = proxiedPath(call.exchange.path);
+  const path = proxiedPath(call);
   if (kubelet.ok && parts.port !== '' && parts.port !== String(kubelet.value.port)) {
     toWorkload(context, relay, kubelet.value.host, parts, path);
   } else if (!sendsToSlash(call)) toKubelet(context, parts.name, path, { isWrapped: true });
@@ -346,7 +346,7 @@ function proxyPod(context: SubresourceContext): void {
 }
 
 function pathOf({ call }: SubresourceContext): string {
-  return proxiedPath(call.exchange.path);
+  return proxiedPath(call);
 }
 
 function firstPort(pod: JsonObject): string {

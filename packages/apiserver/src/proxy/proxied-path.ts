@@ -1,18 +1,29 @@
 /** The part of a URL that belongs to the program behind a proxy subresource. */
+import type { Call } from '../call.ts';
+import { pathBehind, queryStart, type RequestInfo } from '../request-info.ts';
 
-const PROXY = /^\/api\/v1\/(?:namespaces\/[^/]+\/)?(?:pods|services|nodes)\/[^/]+\/proxy(\/[^?]*)?/;
+const PROXIED: ReadonlySet<string> = new Set(['pods', 'services', 'nodes']);
 
-/** Path and query behind `.../proxy`, as sent; `/` where there is none. */
-export function proxiedPath(target: string): string {
-  const at = target.indexOf('?');
-  const path = at < 0 ? target : target.slice(0, at);
-  const query = at < 0 ? '' : target.slice(at);
-  return (PROXY.exec(path)?.[1] ?? '/') + query;
+/** What a path may hold as it is; Go escapes everything else. */
+const ESCAPED = /[^\w.~$&+,/:;=@-]/gu;
+
+/** Path and query behind `.../proxy`: the path as it was understood here, the query as sent. */
+export function proxiedPath({ info, exchange }: Call): string {
+  const { path } = exchange;
+  const behind = pathBehind(info).replaceAll(ESCAPED, escaped);
+  return (behind === '' ? '/' : behind) + path.slice(queryStart(path));
 }
 
-/** True where the path of a request goes on behind `proxy`. */
-export function isProxied(target: string): boolean {
-  return target.includes('/proxy') && PROXY.test(target);
+/** True where a request is for a program behind `proxy`. */
+export function isProxied({ subresource, resource, group, version, verb }: RequestInfo): boolean {
+  const isOwn = subresource === 'proxy' && group === '' && version === 'v1';
+  return isOwn && verb !== 'watch' && PROXIED.has(resource);
+}
+
+/** As bytes of UTF-8. */
+function escaped(text: string): string {
+  const bytes = [...Buffer.from(text)];
+  return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
 }
 
 /** `https:name:port`, `name:port` or `name`, taken apart as upstream's SplitSchemeNamePort. */

@@ -46,7 +46,7 @@ export function followOthers(storage: Storage, onChange: () => void): void {
 
 /** Whether a key is that of a quota. */
 export function isQuotaKey(key: Buffer): boolean {
-  return key.toString('latin1', 0, QUOTAS.length) === QUOTAS;
+  return key.toString('utf8', 0, QUOTAS.length) === QUOTAS;
 }
 
 const QUOTAS = '/registry/resourcequotas/';

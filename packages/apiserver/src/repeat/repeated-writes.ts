@@ -490,7 +490,7 @@ function nameIn(body: Buffer): string {
     }
     if (!inner.open(body, cursor.valueStart, end)) return '';
     while (inner.next()) {
-      if (inner.is(NAME)) return body.latin1Slice(inner.valueStart + 1, inner.valueEnd - 1);
+      if (inner.is(NAME)) return body.utf8Slice(inner.valueStart + 1, inner.valueEnd - 1);
     }
     return '';
   }

@@ -86,9 +86,9 @@ export class LabelBuckets<T> {
     if (labels.start === labels.end || !cursor.open(bytes, labels.start, labels.end)) return;
     while (cursor.next()) {
       if (!this.#lengths.has(cursor.keyEnd - cursor.keyStart)) continue;
-      const byValue = this.#byKey.get(bytes.toString('latin1', cursor.keyStart, cursor.keyEnd));
+      const byValue = this.#byKey.get(bytes.toString('utf8', cursor.keyStart, cursor.keyEnd));
       if (byValue === undefined) continue;
-      const value = bytes.toString('latin1', cursor.valueStart + 1, cursor.valueEnd - 1);
+      const value = bytes.toString('utf8', cursor.valueStart + 1, cursor.valueEnd - 1);
       const members = byValue.get(value);
       if (members !== undefined) for (const member of members) found.add(member);
     }

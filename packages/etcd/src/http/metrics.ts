@@ -309,14 +309,14 @@ function own(out: Exposition, { context }: MetricSources): void {
   const { classes } = context.store;
   for (const klass of classes.all) {
     for (const durability of DURABILITIES) {
-      const labels = { prefix: klass.prefix.toString('latin1'), durability };
+      const labels = { prefix: klass.prefix.toString(), durability };
       const value = klass.durability === durability ? 1 : 0;
       const help = 'The promise made for a prefix of keys.';
       out.gauge('megaplane_store_durability', help, value, labels);
     }
   }
   for (const klass of classes.all) {
-    const labels = { prefix: klass.prefix.toString('latin1') };
+    const labels = { prefix: klass.prefix.toString() };
     const help = 'Bytes of superseded versions.';
     out.gauge('megaplane_store_history_bytes', help, klass.historyBytes, labels);
   }

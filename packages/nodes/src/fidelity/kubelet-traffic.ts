@@ -144,7 +144,7 @@ export class KubeletTraffic {
     if (OVER.some((phase) => matches(bytes, scan.phaseStart, scan.phaseEnd, phase))) {
       return this.#onPodGone(id);
     }
-    const uid = Buffer.from(bytes.subarray(scan.uidStart, scan.uidEnd)).toString('latin1');
+    const uid = Buffer.from(bytes.subarray(scan.uidStart, scan.uidEnd)).toString();
     if (this.#holds.has(id) && this.#holds.get(id)?.uid !== uid) this.#onPodGone(id);
     const hold = this.#holds.get(id);
     if (hold?.isStopping === true) return;

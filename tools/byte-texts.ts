@@ -1,0 +1,81 @@
+/**
+ * Where a byte is taken for a character, and why that is right there. Everywhere else text is
+ * UTF-8: what cuts characters to their low bytes takes one name for another.
+ */
+
+const WIRE = 'fields and lines of HTTP are bytes; who reads them decodes them';
+const ETCD_KEYS = 'keys of etcd are any bytes: to text and back they stay the same';
+const PEM = 'PEM and DER: what is beyond ASCII there is refused by the parser behind it';
+const ASCII = 'the bytes were found to be ASCII, or are written by this file alone';
+const SYSTEM = 'files of the kernel, in ASCII';
+const GO_BYTES = 'Go tells a wrong byte as the character of that number';
+const PROTOCOL = 'constants of a protocol, in ASCII';
+const ROUND_TRIP = 'bytes are kept as text and written back as the same bytes';
+
+/** Files by path, each with its reason. */
+export const BYTE_TEXTS: Readonly<Record<string, string>> = {
+  'packages/base/src/bytes.ts': ASCII,
+  'packages/wire/src/hpack-encoder.ts': WIRE,
+  'packages/wire/src/latin1.ts': WIRE,
+  'packages/wire/src/http1-output.ts': WIRE,
+  'packages/wire/src/http1-head.ts': WIRE,
+  'packages/wire/src/http2-control.ts': WIRE,
+  'packages/wire/src/grpc-routes.ts': WIRE,
+  'packages/wire/src/grpc-head.ts': WIRE,
+  'packages/wire/src/listener.ts': WIRE,
+  'packages/wire/src/frames.ts': PROTOCOL,
+  'packages/store/src/frame.ts': PROTOCOL,
+  'packages/store/src/lock.ts': SYSTEM,
+  'packages/etcd/src/auth/bcrypt.ts': PROTOCOL,
+  'packages/etcd/src/auth/tokens.ts': WIRE,
+  'packages/etcd/src/auth/auth-guard.ts': ETCD_KEYS,
+  'packages/etcd/src/auth/auth-service.ts': ETCD_KEYS,
+  'packages/etcd/src/auth-buckets.ts': ETCD_KEYS,
+  'packages/etcd/src/txn.ts': ETCD_KEYS,
+  'packages/etcd/src/watch.ts': ETCD_KEYS,
+  'packages/etcd/src/bbolt/reader.ts': ETCD_KEYS,
+  'packages/etcd/src/bbolt/image.ts': ETCD_KEYS,
+  'packages/etcd/src/snapshot-file.ts': ASCII,
+  'packages/etcd/src/revoked.ts': PEM,
+  'packages/etcd/src/served-methods.ts': WIRE,
+  'packages/etcd/src/http/process-stats.ts': SYSTEM,
+  'packages/machinery/src/validation-certificates.ts': PEM,
+  'packages/machinery/src/certificate-request.ts': PEM,
+  'packages/machinery/src/warnings/kind-warnings.ts': PEM,
+  'packages/machinery/src/custom/definition-webhook.ts': PEM,
+  'packages/machinery/src/foreign.ts': 'the first bytes of what is no text, told as they are',
+  'packages/machinery/src/transcode.ts': ASCII,
+  'packages/machinery/src/printing-digest.ts': ASCII,
+  'packages/machinery/src/scan.ts': ASCII,
+  'packages/client/src/kubeconfig.ts': PEM,
+  'packages/controllers/src/certificates/certificate-parts.ts': PEM,
+  'packages/controllers/src/garbage-graph.ts': 'what is no UUID is the uid of nothing',
+  'packages/scheduler/src/extenders/extender-answer.ts': GO_BYTES,
+  'packages/nodes/src/lease-bytes.ts': ASCII,
+  'packages/nodes/src/renew-times.ts': ASCII,
+  'packages/nodes/src/node-scan.ts': 'addresses; what is beyond ASCII is none',
+  'packages/nodes/src/templates/sprig-strings.ts': 'sprig and Go go through a text by bytes',
+  'packages/nodes/src/templates/sprig-words.ts': 'sprig and Go go through a text by bytes',
+  'packages/nodes/src/port/spdy-dictionary.ts': PROTOCOL,
+  'packages/nodes/src/port/spdy-frames.ts': WIRE,
+  'packages/nodes/src/port/log-lines.ts': PROTOCOL,
+  'packages/nodes/src/port/exec.ts': 'numbers that this program writes to itself',
+  'packages/nodes/src/port/remote-streams.ts': 'sizes of windows, as JSON of numbers',
+  'packages/apiserver/src/header-text.ts': 'the one place that decodes what the wire hands over',
+  'packages/apiserver/src/request-info.ts': 'the one place that decodes paths',
+  'packages/apiserver/src/call.ts': WIRE,
+  'packages/apiserver/src/continue-token.ts': GO_BYTES,
+  'packages/apiserver/src/proxy/upgrade.ts': WIRE,
+  'packages/apiserver/src/sink.ts': ASCII,
+  'packages/apiserver/src/repeat/template.ts': ROUND_TRIP,
+  'packages/apiserver/src/repeat/shape.ts': ROUND_TRIP,
+  'packages/apiserver/src/repeat/binding-body.ts': ASCII,
+  'packages/apiserver/src/managed/shown-fields.ts': ASCII,
+  'packages/apiserver/src/etcd/feed.ts': ETCD_KEYS,
+  'packages/apiserver/src/access/account-tokens.ts': 'tokens, in ASCII; what is not is none',
+  'packages/apiserver/src/encryption/value-sealer.ts': 'names of ciphers and keys, in ASCII',
+  'packages/apiserver/src/operations/process-metrics.ts': SYSTEM,
+  'packages/apiserver/src/startup/advertised-address.ts': SYSTEM,
+  'packages/apiserver/src/admission/node-restriction.ts': PEM,
+  'packages/apiserver/src/admission/certificates.ts': PEM,
+};
