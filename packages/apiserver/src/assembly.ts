@@ -172,6 +172,10 @@ export function createApiServer(options: ServerOptions): ApiServer {
       ? null
       : new Fairness(world, { ...fairnessLimits(tracking), clockMs }, (late) => server.late(late));
   if (fairness !== null) metrics.addSource((lines) => fairness.print(lines));
+  const renewals = hasShortRenewals(options)
+    ? new LeaseRenewal({ world, admission, authorize, uuid: edge.uuid() })
+    : null;
+  rbac.onChange = () => renewals?.forgetGrants();
   const server = new ApiServer({
     world,
     fairness,
@@ -188,9 +192,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     remotes,
     openapi: new OpenApiDocuments(world.kinds, edge, remotes),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
-    renewals: hasShortRenewals(options)
-      ? new LeaseRenewal(storage, authorize, () => edge.nowMs(), edge.uuid())
-      : null,
+    renewals,
     address: options.address,
     anonymous: options.anonymous ?? { isEnabled: true, paths: [] },
   });

@@ -31,6 +31,8 @@ export class LeasePath {
     this.key = this.#bytes;
   }
 
+  readonly subresource: string = '';
+
   /** Name of the lease. */
   get name(): string {
     return this.#path.slice(this.#nameAt, this.#end);

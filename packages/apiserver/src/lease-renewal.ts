@@ -10,8 +10,9 @@ import { assert } from '@megaplane/base/assert';
 import { BodyText } from '@megaplane/machinery/body-text';
 import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
 import type { Exchange } from '@megaplane/wire/exchange';
+import type { Admission, RepeatedRequest } from './admission/admission.ts';
 import type { Authorizer } from './authorization.ts';
-import type { Identity } from './identity.ts';
+import { ANONYMOUS, type Identity } from './identity.ts';
 import { LeasePath } from './lease-path.ts';
 import { LEASE_SPEC_NAMES, LeaseProtobuf } from './lease-protobuf.ts';
 import { LeaseOwners } from './managed/lease-owners.ts';
@@ -27,6 +28,7 @@ import { ProtobufEncoder } from './protobuf-encoder.ts';
 import { findServed } from './served.ts';
 import { Sink } from './sink.ts';
 import { emptyRow, type Storage } from './storage.ts';
+import type { World } from './world.ts';
 
 const API_VERSION = 'coordination.k8s.io/v1';
 
@@ -52,7 +54,7 @@ const BACKSLASH = 0x5c;
 const MICRO_TIME_BYTES = 29;
 /** A lease above this goes the long way. */
 const LEASE_BYTES_MAX = 8192;
-/** Identities whose right to update leases is remembered, per namespace. */
+/** Namespaces of which it is remembered that an identity may update their leases. */
 const GRANTS_MAX = 1024;
 const GRANT_MS = 10_000;
 
@@ -71,6 +73,23 @@ interface Grant {
   readonly identity: Identity | null;
   readonly namespace: string;
   readonly untilMs: number;
+}
+
+interface Asked extends RepeatedRequest {
+  readonly call: RepeatedRequest['call'] & { identity: Identity };
+}
+
+const NO_BODY = Buffer.alloc(0);
+const NO_GRANT: Grant = { identity: null, namespace: '', untilMs: 0 };
+const PUT = { method: 'PUT' } as const;
+
+/** What a renewal needs to know of the server. */
+export interface RenewalParts {
+  readonly world: World;
+  readonly admission: Admission;
+  readonly authorize: Authorizer;
+  /** Audit ids begin with its first 24 characters. */
+  readonly uuid: string;
 }
 
 export class LeaseRenewal {
@@ -92,8 +111,12 @@ export class LeaseRenewal {
   #agent = '';
   #flowFields: readonly string[] = [];
   #lasting: readonly string[] = HEADERS_FIXED;
-  readonly #grants = new Map<string, number>();
-  #lastGrant: Grant = { identity: null, namespace: '', untilMs: 0 };
+  /** By who comes, all that is known of them: a name alone says nothing of groups. */
+  #grants = new WeakMap<Identity, Map<string, number>>();
+  #lastGrant: Grant = NO_GRANT;
+  readonly #admission: Admission;
+  /** What admission is asked by; the identity is that of the renewal at hand. */
+  readonly #asked: Asked;
   readonly #owners = new LeaseOwners();
   readonly #sink = new Sink(LEASE_BYTES_MAX * 2);
   /** Which fields the sent spec has: bit 1 to 5, in upstream's order. */
@@ -105,11 +128,22 @@ export class LeaseRenewal {
   readonly #auditPrefix: string;
   #count = 0;
 
-  constructor(storage: Storage, authorize: Authorizer, nowMs: () => number, uuid: string) {
-    this.#storage = storage;
+  constructor({ world, admission, authorize, uuid }: RenewalParts) {
+    this.#storage = world.storage;
     this.#authorize = authorize;
-    this.#nowMs = nowMs;
+    this.#nowMs = () => world.edge.nowMs();
     this.#auditPrefix = uuid.slice(0, 24);
+    this.#admission = admission;
+    const served = findServed('coordination.k8s.io', 'v1', 'leases');
+    assert(served !== undefined, 'leases are served');
+    const call = { exchange: PUT, info: this.#path, identity: ANONYMOUS, body: NO_BODY };
+    this.#asked = { world, served, call };
+  }
+
+  /** Grants may have changed: whoever comes is asked for anew. */
+  forgetGrants(): void {
+    this.#grants = new WeakMap();
+    this.#lastGrant = NO_GRANT;
   }
 
   /** A first look: the namespace of the lease that it asks for; `''` where it is none of ours. */
@@ -128,7 +162,7 @@ export class LeaseRenewal {
     if (!this.#isReadable) return false;
     const text = textOf(this.#bodyType, exchange.body);
     if (text === null) return false;
-    if (!this.#mayUpdate(identity)) return false;
+    if (!this.#mayUpdate(identity) || !this.#isUnseen(identity)) return false;
     const { key } = this.#path;
     if (!this.#storage.get(key, this.#row)) return false;
     const length = this.#assemble(text);
@@ -173,8 +207,8 @@ export class LeaseRenewal {
     if (identity === last.identity && namespace === last.namespace && nowMs < last.untilMs) {
       return true;
     }
-    const grant = `${identity.user}\0${namespace}`;
-    const untilMs = this.#grants.get(grant) ?? 0;
+    let grants = this.#grants.get(identity);
+    const untilMs = grants?.get(namespace) ?? 0;
     if (untilMs > nowMs) {
       this.#lastGrant = { identity, namespace, untilMs };
       return true;
@@ -192,10 +226,17 @@ export class LeaseRenewal {
     });
     // a decision by name holds for that name only: it is not remembered
     if (decision.allowed && decision.reason === '' && decision.isNarrow !== true) {
-      if (this.#grants.size >= GRANTS_MAX) this.#grants.clear();
-      this.#grants.set(grant, nowMs + GRANT_MS);
+      if (grants === undefined) this.#grants.set(identity, (grants = new Map()));
+      if (grants.size >= GRANTS_MAX) grants.clear();
+      grants.set(namespace, nowMs + GRANT_MS);
     }
     return decision.allowed;
+  }
+
+  /** No plugin of admission, no policy and no webhook would look at it. */
+  #isUnseen(identity: Identity): boolean {
+    this.#asked.call.identity = identity;
+    return this.#admission.repeats(this.#asked);
   }
 
   /** Puts the new stored value into `#value`; its length, or -1 for the long way. */

@@ -43,6 +43,8 @@ interface Granted {
 export class Rbac {
   readonly #world: World;
   #bySubject: Map<string, Granted[]> | null = null;
+  /** Told when what is granted may have changed. */
+  onChange: () => void = () => {};
 
   constructor(world: World) {
     this.#world = world;
@@ -51,6 +53,7 @@ export class Rbac {
       if (served === undefined) continue;
       followChanges(world.storage, rangeOf(served, ''), () => {
         this.#bySubject = null;
+        this.onChange();
       });
     }
   }

@@ -188,7 +188,7 @@ export class ApiServer {
   /** Renews a lease the short way, if it is one, now or when its turn has come. */
   #renew(exchange: Exchange, identity: Identity): boolean {
     const { renewals, fairness } = this.parts;
-    if (renewals === null || exchange.header('impersonate-user') !== undefined) return false;
+    if (renewals === null || actsForOthers(exchange)) return false;
     const namespace = renewals.namespaceOf(exchange);
     if (namespace === '') return false;
     const flow = fairness?.leaseFlow(identity, namespace);
@@ -470,6 +470,13 @@ export class ApiServer {
     this.parts.world.endWatches();
   }
 }
+
+/** The fields of those who act for others; what they ask for is not theirs alone. */
+function actsForOthers(exchange: Exchange): boolean {
+  return ACTING.some((name) => exchange.header(name) !== undefined);
+}
+
+const ACTING = ['impersonate-user', 'impersonate-group', 'impersonate-uid'] as const;
 
 /** What upstream tells of tokens that are old, or of an old kind. */
 function tellNotes(call: Call, user: string, notes: CredentialNotes): void {

@@ -8,9 +8,10 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { Connection } from '@megaplane/wire/exchange';
+import type { Connection, Exchange } from '@megaplane/wire/exchange';
 import type { RuleContext } from '../behaviour.ts';
 import type { Call } from '../call.ts';
+import type { RequestInfo } from '../request-info.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import type { AdmissionTimings } from './admission-timings.ts';
@@ -55,7 +56,7 @@ export interface AdmissionPlugin {
    * follows from the write and from objects alone, false (as where absent) where it asks somebody
    * or counts.
    */
-  readonly repeats?: (request: Request) => boolean;
+  readonly repeats?: (request: RepeatedRequest) => boolean;
   /** Such a write was taken as admitted without asking, which is for those that count. */
   readonly repeated?: (request: Request) => void;
 }
@@ -65,6 +66,14 @@ export interface Request {
   readonly world: World;
   readonly call: Call;
   readonly served: Served;
+}
+
+/** The same, as far as it is known where a short way looks whether it may be gone. */
+export interface RepeatedRequest extends Pick<Request, 'world' | 'served'> {
+  readonly call: Pick<Call, 'identity' | 'body'> & {
+    readonly exchange: Pick<Exchange, 'method'>;
+    readonly info: Pick<RequestInfo, 'namespace' | 'name' | 'subresource'>;
+  };
 }
 
 /** The last step of a valid write, when nothing but storage can still say no. */
@@ -123,7 +132,7 @@ export class Admission {
   }
 
   /** Whether what was admitted once may be taken as admitted again. */
-  repeats(request: Request): boolean {
+  repeats(request: RepeatedRequest): boolean {
     const { served, call } = request;
     const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
     const plan = this.#planOf({ served, operation, subresource: call.info.subresource });

@@ -10,7 +10,7 @@ import { notFound, type Status } from '@megaplane/machinery/status';
 import { apiReference } from '../access/api-references.ts';
 import { isNode, LEASE_NAMESPACE, nodeNameOfUser } from '../access/node-identity.ts';
 import type { World } from '../world.ts';
-import type { AdmissionPlugin, Admitted } from './admission.ts';
+import type { AdmissionPlugin, Admitted, RepeatedRequest } from './admission.ts';
 import { isOwnStatus } from './own-status.ts';
 import { refuse } from './refusal.ts';
 import { readStoredObject } from './stored-object.ts';
@@ -34,7 +34,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 export const nodeRestriction: AdmissionPlugin = {
   name: 'NodeRestriction',
-  repeats: (request) => !isNode(request.call.identity) || isOwnStatus(request),
+  repeats: (request) =>
+    !isNode(request.call.identity) || isOwnLease(request) || isOwnStatus(request),
   mutate: (write) => {
     const { call, served, subresource } = write;
     if (!isNode(call.identity)) return null;
@@ -131,6 +132,15 @@ function restrictLease(write: Admitted, node: string): Status | null {
   }
   if (askedName(write) === node) return null;
   return refuse(write, 'can only access node lease with the same name as the requesting node');
+}
+
+/** A change of the node's own lease, of which the plugin looks at nothing but the name. */
+function isOwnLease({ served, call }: RepeatedRequest): boolean {
+  const { namespace, name } = call.info;
+  const isLease = served.resource.storage.name === 'leases.coordination.k8s.io';
+  if (!isLease || call.exchange.method === 'POST' || namespace !== LEASE_NAMESPACE) return false;
+  const node = nodeNameOfUser(call.identity);
+  return node !== '' && node === name;
 }
 
 const MIRROR = 'kubernetes.io/config.mirror';

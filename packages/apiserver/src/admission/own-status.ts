@@ -3,7 +3,7 @@ import { findFirst, pathOf, stringValue } from '@megaplane/machinery/scan';
 import { nodeNameOfUser } from '../access/node-identity.ts';
 import { keyOf } from '../served.ts';
 import { emptyRow } from '../storage.ts';
-import type { Request } from './admission.ts';
+import type { RepeatedRequest } from './admission.ts';
 
 const NODE_NAME = pathOf('spec', 'nodeName');
 /** What a body holds that changes more than metadata and status, or may. */
@@ -15,7 +15,7 @@ const row = emptyRow();
  * plugin asks of such a write follows from the body and from the metadata and status that are
  * stored, whichever node it is.
  */
-export function isOwnStatus({ world, served, call }: Request): boolean {
+export function isOwnStatus({ world, served, call }: RepeatedRequest): boolean {
   const node = nodeNameOfUser(call.identity);
   const { subresource, namespace, name } = call.info;
   if (node === '' || subresource !== 'status') return false;

@@ -9,7 +9,7 @@ import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import { equals } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted, Later, Request, Verdict } from './admission.ts';
+import type { AdmissionPlugin, Admitted, Later, RepeatedRequest, Verdict } from './admission.ts';
 import type { Served } from '../served.ts';
 import type { World } from '../world.ts';
 import {
@@ -52,7 +52,7 @@ function isCalled(
 type Bindings = ReturnType<typeof bindingsOf>;
 
 /** The request of a repeated write: which webhooks would be asked is known by its kind alone. */
-function concerns(hooks: WebhookConfigurations, { served, call }: Request): boolean {
+function concerns(hooks: WebhookConfigurations, { served, call }: RepeatedRequest): boolean {
   const operation = call.exchange.method === 'POST' ? 'CREATE' : 'UPDATE';
   return hooks.for({ served, operation, subresource: call.info.subresource }).length > 0;
 }
