@@ -61,6 +61,7 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/nodes/src/port/log-lines.ts': PROTOCOL,
   'packages/nodes/src/port/exec.ts': 'numbers that this program writes to itself',
   'packages/nodes/src/port/remote-streams.ts': 'sizes of windows, as JSON of numbers',
+  'packages/cli/src/parent.ts': SYSTEM,
   'packages/apiserver/src/header-text.ts': 'the one place that decodes what the wire hands over',
   'packages/apiserver/src/request-info.ts': 'the one place that decodes paths',
   'packages/apiserver/src/call.ts': WIRE,

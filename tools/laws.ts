@@ -340,6 +340,27 @@ export function byteTextLaw(file: Parsed, reasons: Readonly<Record<string, strin
   return isAllowed ? [] : found;
 }
 
+const TLS_PARTS = 'packages/base/src/tls-parts.ts';
+const TLS_OPTIONS: ReadonlySet<unknown> = new Set([
+  ...['rejectUnauthorized', 'requestCert', 'checkServerIdentity', 'allowPartialTrustChain'],
+]);
+
+/** One file says how certificates are looked at. */
+export function tlsLaw(file: Parsed): string[] {
+  if (isTest(file.path) || file.path === TLS_PARTS) return [];
+  const found: string[] = [];
+  walk(file.program, (node) => {
+    if (node.type !== 'Property') return;
+    const key = node['key'] as SyntaxNode;
+    const name = key['name'] ?? key['value'];
+    if (!TLS_OPTIONS.has(name)) return;
+    found.push(
+      `${file.path}:${lineOf(file.text, node.start)}: ${String(name)} outside ${TLS_PARTS}`,
+    );
+  });
+  return found;
+}
+
 /** Every source file is reached from an entry point, by imports alone; tests do not count. */
 export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => boolean): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));

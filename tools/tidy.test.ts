@@ -170,6 +170,18 @@ test('the law on bytes bites: each way to cut characters to their low bytes', ()
   assert.match(idle[0] ?? '', /a reason for nothing/);
 });
 
+test('one file says how certificates are looked at', () => {
+  assert.deepEqual(all(laws.tlsLaw), []);
+  for (const option of [
+    'rejectUnauthorized: false',
+    `'requestCert': true`,
+    'checkServerIdentity',
+  ]) {
+    const own = planted('packages/wire/src/a.ts', `connect({ ${option} });`);
+    assert.equal(laws.tlsLaw(own).length, 1, option);
+  }
+});
+
 test('no file is dead', () => {
   assert.deepEqual(
     laws.reachLaw(files, (path) => ENTRY.test(path)),

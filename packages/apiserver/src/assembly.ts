@@ -25,7 +25,7 @@ import { Discovery } from './discovery.ts';
 import { Fairness } from './fairness/fairness.ts';
 import { Health } from './health.ts';
 import { addChecks } from './startup/health-checks.ts';
-import { LeaseRenewal } from './lease-renewal.ts';
+import { LeaseRenewal, type RenewalParts } from './lease-renewal.ts';
 import { Metrics } from './metrics.ts';
 import { CustomDefinitions } from './custom/custom-definitions.ts';
 import { defineKinds } from './kinds.ts';
@@ -113,6 +113,13 @@ function hasShortRenewals({ shortRenewals, storage, tracking }: ServerOptions): 
   return shortRenewals !== false && !storage.isShared && (tracking?.auditor ?? null) === null;
 }
 
+function renewalsOf(options: ServerOptions, parts: RenewalParts, rbac: Rbac): LeaseRenewal | null {
+  if (!hasShortRenewals(options)) return null;
+  const renewals = new LeaseRenewal(parts);
+  rbac.onChange = () => renewals.forgetGrants();
+  return renewals;
+}
+
 function linksOf({ authorizers = DEFAULT_CHAIN }: ServerOptions): ChainLinks {
   return typeof authorizers === 'function' ? authorizers : (): typeof authorizers => authorizers;
 }
@@ -172,10 +179,6 @@ export function createApiServer(options: ServerOptions): ApiServer {
       ? null
       : new Fairness(world, { ...fairnessLimits(tracking), clockMs }, (late) => server.late(late));
   if (fairness !== null) metrics.addSource((lines) => fairness.print(lines));
-  const renewals = hasShortRenewals(options)
-    ? new LeaseRenewal({ world, admission, authorize, uuid: edge.uuid() })
-    : null;
-  rbac.onChange = () => renewals?.forgetGrants();
   const server = new ApiServer({
     world,
     fairness,
@@ -192,7 +195,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
     remotes,
     openapi: new OpenApiDocuments(world.kinds, edge, remotes),
     tracker: new RequestTracker(() => edge.nowMs(), metrics, tracking),
-    renewals,
+    renewals: renewalsOf(options, { world, admission, authorize, uuid: edge.uuid() }, rbac),
     address: options.address,
     anonymous: options.anonymous ?? { isEnabled: true, paths: [] },
   });

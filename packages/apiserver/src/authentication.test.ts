@@ -20,9 +20,10 @@ function certificate(trusted: boolean, uids: readonly string[] = []): PeerCertif
   };
 }
 
-function ask(connection: ConnectionModel, headers: Record<string, string> = {}) {
+function ask(connection: ConnectionModel, headers: Record<string, string> = {}, nowMs = 0) {
   const exchange = new ExchangeModel('GET', '/api', undefined, headers, connection);
-  const found = authenticate(exchange, (token) => (token === 'good' ? BOT : null));
+  const readToken = (token: string) => (token === 'good' ? BOT : null);
+  const found = authenticate(exchange, readToken, null, () => nowMs);
   assert.ok(!isUnknown(found));
   return found;
 }
@@ -31,6 +32,13 @@ test('a client certificate of this cluster is its user, one of another cluster n
   const own = ask(new ConnectionModel(false, certificate(true)));
   assert.deepEqual([own?.user, own?.groups], ['jane', ['ops', 'system:authenticated']]);
   assert.equal(ask(new ConnectionModel(false, certificate(false))), null);
+});
+
+test('a certificate proves nothing from the moment on that it has expired', () => {
+  const connection = new ConnectionModel(false, certificate(true));
+  assert.equal(ask(connection, {}, 1)?.user, 'jane');
+  assert.equal(ask(connection, {}, 2), null);
+  assert.equal(ask(connection, { authorization: 'Bearer good' }, 2)?.user, 'bot');
 });
 
 test('a client certificate tells which it is, and the uid of its user', () => {

@@ -2,7 +2,7 @@
  * From the credentials of a request to an identity: Unix socket, front proxy, client
  * certificate, bearer token, in this order; without any, anonymous.
  */
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import type { Connection, Exchange, PeerCertificate } from '@megaplane/wire/exchange';
 import type { FrontProxy } from './access/front-proxy.ts';
 import {
@@ -36,6 +36,10 @@ interface KeptProof {
   readonly isProxy: boolean;
   /** When the certificate that it rests on expires; 0: on none. */
   readonly untilMs: number;
+  /** When the first of its chain does: from then on it proves nothing. */
+  readonly chainUntilMs: number;
+  /** The authorities that it was judged by. */
+  readonly generation: number;
   /** The Authorization header that came last, and its bearer token. */
   authorization: string;
   token: string;
@@ -49,16 +53,20 @@ export function certifiedUntil(connection: Connection): number {
 
 /**
  * The identity of a request, or null where a credential was presented that is not valid (401).
- * What the connection itself proves is read once and kept in its slot.
+ * What the connection itself proves is read once and kept in its slot, until a certificate of its
+ * chain expires or the authorities change: upstream verifies the chain with every request.
  */
 export function authenticate(
   exchange: Exchange,
   readToken: TokenReader,
-  proxy: FrontProxy | null = null,
+  proxy: FrontProxy | null,
+  nowMs: () => number,
 ): Identity | Unknown | null {
   const kept = keptProof(exchange.connection, proxy);
-  const own = kept[KEPT];
-  const named = kept.isProxy ? (proxy?.identify(exchange) ?? null) : null;
+  const isExpired = kept.chainUntilMs !== 0 && nowMs() > kept.chainUntilMs;
+  const own = isExpired ? 'refused' : kept[KEPT];
+  const isProxy = kept.isProxy && !isExpired;
+  const named = isProxy ? (proxy?.identify(exchange) ?? null) : null;
   if (named !== null) return named;
   if (typeof own === 'object') return own;
   const authorization = exchange.header('authorization');
@@ -87,12 +95,27 @@ export function ignoredTokenWarning(exchange: Exchange): string {
 
 function keptProof(connection: Connection, proxy: FrontProxy | null): KeptProof {
   const kept = connection.slot as KeptProof | undefined;
-  if (kept !== undefined) return kept;
-  const { proof, isProxy } = readConnection(connection, proxy);
-  const untilMs = connection.unix ? 0 : (connection.peerCertificate()?.validToMs ?? 0);
-  const fresh: KeptProof = { [KEPT]: proof, isProxy, untilMs, authorization: '', token: '' };
+  const generation = proxy?.generation ?? 0;
+  if (kept?.generation === generation) return kept;
+  const { proof, isProxy } = readConnection(connection, proxy, kept !== undefined);
+  const certificate = connection.unix ? null : connection.peerCertificate();
+  const fresh: KeptProof = {
+    [KEPT]: proof,
+    isProxy,
+    generation,
+    untilMs: certificate?.validToMs ?? 0,
+    chainUntilMs: certificate === null ? 0 : chainUntil(certificate),
+    authorization: '',
+    token: '',
+  };
   connection.slot = fresh;
   return fresh;
+}
+
+/** When the first certificate of a chain expires. */
+function chainUntil({ validToMs, issuers }: PeerCertificate): number {
+  const above = (issuers?.() ?? []).map((raw) => Date.parse(new X509Certificate(raw).validTo));
+  return Math.min(validToMs, ...above);
 }
 
 interface Proof {
@@ -100,12 +123,12 @@ interface Proof {
   readonly isProxy: boolean;
 }
 
-function readConnection(connection: Connection, proxy: FrontProxy | null): Proof {
+function readConnection(connection: Connection, proxy: FrontProxy | null, isAgain: boolean): Proof {
   if (connection.unix) return { proof: LOCAL_ADMIN, isProxy: false };
   const certificate = connection.peerCertificate();
   if (certificate === null) return { proof: 'none', isProxy: false };
   const isUser = certificate.trusted;
-  const owner = proxy?.judge(certificate) ?? { isProxy: false, isUser };
+  const owner = proxy?.judge(certificate, isAgain) ?? { isProxy: false, isUser };
   const proof = owner.isUser ? userOf(certificate) : 'refused';
   return { proof, isProxy: owner.isProxy };
 }

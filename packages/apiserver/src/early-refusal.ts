@@ -31,7 +31,9 @@ export function ownerOfBody(
   answers: EarlyAnswers,
   exchange: Exchange,
 ): BodyShare | null {
-  const found = authenticate(exchange, parts.readToken, parts.frontProxy);
+  const found = authenticate(exchange, parts.readToken, parts.frontProxy, () =>
+    parts.world.edge.nowMs(),
+  );
   // others are asked who it is: until then it is nobody
   if (isUnknown(found)) return shareOfPeer(exchange.connection, true);
   if (found === null || (found === ANONYMOUS && !parts.anonymous.isEnabled)) {

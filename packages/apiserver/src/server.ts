@@ -141,6 +141,8 @@ export class ApiServer {
     },
   };
 
+  readonly #nowMs = (): number => this.parts.world.edge.nowMs();
+
   /** Measures what the audit log tells; stands still where there is none. */
   #clockMs(): number {
     return this.parts.tracker.auditor?.clockMs() ?? 0;
@@ -148,7 +150,7 @@ export class ApiServer {
 
   /** Finds out who asks, which may take longer than this turn, and goes on from there. */
   #identify(exchange: Exchange, attempts: number, askedMs: number, cameMs: number): void {
-    const found = authenticate(exchange, this.parts.readToken, this.parts.frontProxy);
+    const found = authenticate(exchange, this.parts.readToken, this.parts.frontProxy, this.#nowMs);
     if (isUnknown(found) && attempts > 0) {
       exchange.keepBody();
       const { edge } = this.parts.world;

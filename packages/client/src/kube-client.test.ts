@@ -210,7 +210,7 @@ users: [{name: u, user: {client-certificate: client.crt, client-key: client.key}
       return path;
     };
     const ask = async (path: string): Promise<string> => {
-      const limits = { requestTimeoutMs: 300 };
+      const limits = { requestTimeoutMs: 10_000 };
       const client = await createKubeClient({ kubeconfig: path, limits });
       const response = await client.request({ method: 'GET', path: '/' });
       client.close();
@@ -221,7 +221,8 @@ users: [{name: u, user: {client-certificate: client.crt, client-key: client.key}
     const foreignCa = join(foreign, 'other.crt');
     const noMatch = await ask(kubeconfig(foreignCa, 'tls-server-name: kubernetes'));
     assert.match(noMatch, /certificate|self.signed/i);
-    assert.match(await ask(kubeconfig('ca.crt', 'tls-server-name: other')), /other.*cert|altname/i);
+    const other = await ask(kubeconfig('ca.crt', 'tls-server-name: other'));
+    assert.match(other, /certificate is valid for kubernetes, not other/);
     assert.equal(await ask(kubeconfig(foreignCa, 'insecure-skip-tls-verify: true')), 'ok');
   },
 );

@@ -13,6 +13,7 @@ import {
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { clientAuthority, isPeerTrusted, trustPartialChains } from '@megaplane/base/tls-parts';
 import { stringAt } from '@megaplane/machinery/json';
 import type { Client } from './client.ts';
 import { DelegatedAccess, type PageCredentials } from './delegated-access.ts';
@@ -84,18 +85,17 @@ export async function serveSecurely(
   const server = createSecureServer({
     ...identityOf(address, address.clientCa),
     allowHTTP1: true,
-    requestCert: true,
-    // Whose certificate nobody knows is nobody in particular.
-    rejectUnauthorized: false,
   });
+  trustPartialChains(server);
   server.on(
     'request',
     guarded((request, response) => void answer(request, response, access, listener)),
   );
   await listen(server, address);
-  const stop = lookUp(address, authentication, (ca) =>
-    server.setSecureContext(identityOf(address, ca)),
-  );
+  const stop = lookUp(address, authentication, (ca) => {
+    server.setSecureContext(identityOf(address, ca));
+    trustPartialChains(server);
+  });
   const bound = server.address() as AddressInfo;
   const shown = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
   const end = closer(server);
@@ -111,8 +111,9 @@ export async function serveSecurely(
 
 function identityOf({ certificate: cert, key }: SecureAddress, ca: string): object {
   // a handshake is the server's work: none after the first
-  const common = { cert, key, secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
-  return ca === '' ? common : { ...common, ca };
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
+  // whose certificate nobody knows is nobody in particular
+  return { cert, key, secureOptions, ...clientAuthority(ca === '' ? [] : ca) };
 }
 
 /** Ends the server with whatever is connected to it. */
@@ -170,7 +171,7 @@ function credentialsOf({ headers, socket }: Http2ServerRequest): PageCredentials
   const authorization = headers.authorization ?? '';
   const nobody = { certificate: null, authorization };
   const tls = socket as TLSSocket;
-  if (!tls.authorized) return nobody;
+  if (!isPeerTrusted(tls, Date.now())) return nobody;
   const { subject } = tls.getPeerCertificate();
   const list = (value: string | readonly string[] | undefined): readonly string[] =>
     value === undefined ? [] : typeof value === 'string' ? [value] : value;

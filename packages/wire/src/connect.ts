@@ -6,6 +6,7 @@
  * `refused` if it cannot be made.
  */
 import { everyMs } from '@megaplane/base/deferred';
+import { clientTls } from '@megaplane/base/tls-parts';
 import { connect as connectSocket } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectTls, TLSSocket } from 'node:tls';
@@ -108,15 +109,13 @@ function openSocket(options: ConnectOptions, protocol: 'h2' | 'h1'): Socket {
   if (tls === undefined) {
     return target === null ? connectSocket({ path: unixPath ?? '' }) : connectSocket(target);
   }
+  const servername = tls.servername ?? hostname;
+  const { ca, key, cert, insecure: isInsecure } = tls;
   const fields: Record<string, unknown> = {
     ...(target ?? { path: unixPath }),
     ALPNProtocols: [protocol === 'h2' ? 'h2' : 'http/1.1'],
-    rejectUnauthorized: tls.insecure !== true,
-    ca: tls.ca,
-    key: tls.key,
-    cert: tls.cert,
+    ...clientTls({ ca, key, cert, isInsecure, serverName: servername }),
   };
-  const servername = tls.servername ?? hostname;
   // A server name is never an address (RFC 6066 3); the certificate is checked all the same.
   if (!/^[\d.]+$|:/.test(servername)) fields['servername'] = servername;
   return connectTls(fields);

@@ -53,7 +53,16 @@ export function writeField(out: Buffer, at: number, name: string, value: string)
 
 function writeText(out: Buffer, at: number, text: string): number {
   at = writeInteger(out, at, 0, 7, text.length);
-  return latin1Write(out, at, text);
+  return latin1Write(out, at, sendable(text));
+}
+
+/** What no field holds (RFC 9113, 8.2.1): its low byte alone could be the end of a line. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
+const ALL_UNSENDABLE = new RegExp(UNSENDABLE.source, 'g');
+
+/** The text, of the same length, with a question mark for each character that may not be sent. */
+function sendable(text: string): string {
+  return UNSENDABLE.test(text) ? text.replaceAll(ALL_UNSENDABLE, '?') : text;
 }
 
 /** Writes `:status`. */
@@ -171,7 +180,7 @@ export class HpackEncoder {
 function writeCoded(out: Buffer, at: number, text: string): number {
   const length = text.length;
   if (length > scratch.length) scratch = Buffer.allocUnsafeSlow(length * 2);
-  latin1Write(scratch, 0, text);
+  latin1Write(scratch, 0, sendable(text));
   const coded = huffmanLength(scratch, 0, length);
   if (coded < length) {
     at = writeInteger(out, at, 0x80, 7, coded);

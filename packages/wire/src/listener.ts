@@ -10,6 +10,7 @@
  */
 import { afterMs, everyMs, guarded, pauseMs } from '@megaplane/base/deferred';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
+import { clientAuthority, trustPartialChains } from '@megaplane/base/tls-parts';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { constants, type X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
@@ -159,6 +160,7 @@ class SocketListener implements Listener {
           )
         : this.#tlsServer;
     this.#tls = options.tls ?? null;
+    if (this.#tlsServer !== null) trustPartialChains(this.#tlsServer);
     server.maxConnections = limits.connectionsMax;
     server.on(
       'connection',
@@ -292,7 +294,9 @@ class SocketListener implements Listener {
 
   reloadTls(tls: ListenTls): void {
     this.#tls = tls;
-    this.#tlsServer?.setSecureContext(tlsFields(tls));
+    if (this.#tlsServer === null) return;
+    this.#tlsServer.setSecureContext(tlsFields(tls));
+    trustPartialChains(this.#tlsServer);
   }
 
   #accept(socket: Socket): void {
@@ -372,8 +376,7 @@ function tlsFields(tls: ListenTls): object {
     ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
   };
   if (tls.clientCa === undefined) return fields;
-  const rejectUnauthorized = tls.requiresClientCert === true;
-  return { ...fields, ca: tls.clientCa, requestCert: true, rejectUnauthorized };
+  return { ...fields, ...clientAuthority(tls.clientCa, tls.requiresClientCert === true) };
 }
 
 function explain(error: NodeJS.ErrnoException): string {

@@ -540,7 +540,12 @@ test('a proxy names users in header fields, and its certificate is nobody by its
       validToMs: 1,
     });
     const exchange = new ExchangeModel('GET', '/', undefined, headers, connection);
-    const found = authenticate(exchange, () => null, proxy);
+    const found = authenticate(
+      exchange,
+      () => null,
+      proxy,
+      () => 0,
+    );
     assert.ok(!isUnknown(found));
     return found;
   };

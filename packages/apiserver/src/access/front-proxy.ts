@@ -37,6 +37,8 @@ interface Signers {
 export class FrontProxy {
   readonly #options: FrontProxyOptions;
   #signers: Signers;
+  /** Counts changes of the authorities: what was judged before has to be judged again. */
+  generation = 0;
 
   /** Throws an Error where an authority is no certificate. */
   constructor(options: FrontProxyOptions) {
@@ -47,22 +49,29 @@ export class FrontProxy {
   /** The authorities have changed. Throws an Error where one is no certificate. */
   trust(authorities: readonly string[], userAuthorities: readonly string[]): void {
     this.#signers = signersOf(authorities, userAuthorities);
+    this.generation++;
   }
 
   /**
    * Whose a certificate is. TLS trusts the authorities of proxies and of users alike, so it counts
-   * where the chain ends: whoever may sign for proxies must not make administrators.
+   * where the chain ends: whoever may sign for proxies must not make administrators. With `isAgain`
+   * TLS has trusted other authorities than there are now.
    */
-  judge(certificate: PeerCertificate): { readonly isProxy: boolean; readonly isUser: boolean } {
+  judge(
+    certificate: PeerCertificate,
+    isAgain = false,
+  ): { readonly isProxy: boolean; readonly isUser: boolean } {
     const { trusted, failure, commonName } = certificate;
     const { proxies, users } = this.#signers;
-    if (trusted && proxies.length === 0) return { isProxy: false, isUser: true };
+    if (trusted && proxies.length === 0 && !isAgain) return { isProxy: false, isUser: true };
     if (!trusted && failure !== PURPOSE) return { isProxy: false, isUser: false };
     const chain = chainOf(certificate);
     const isFit = (one: X509Certificate): boolean => isForClients(one) && knowsCritical(one.raw);
     if (!trusted && !chain.every(isFit)) return { isProxy: false, isUser: false };
     const endsIn = (authorities: readonly X509Certificate[]): boolean =>
-      chain.some((one) => authorities.some((above) => isIssuedBy(one, above)));
+      chain.some((one) =>
+        authorities.some((above) => one.raw.equals(above.raw) || isIssuedBy(one, above)),
+      );
     return { isProxy: this.#isKnown(commonName) && endsIn(proxies), isUser: endsIn(users) };
   }
 

@@ -3,6 +3,7 @@
 import { guarded } from '@megaplane/base/deferred';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { request } from 'node:https';
+import { clientTls } from '@megaplane/base/tls-parts';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
@@ -76,7 +77,7 @@ async function getJson(url: string, ca: string): Promise<JsonValue> {
   const text = await new Promise<string>((resolve, reject) => {
     const asked = request(
       url,
-      { ...(ca === '' ? {} : { ca }), timeout: TIMEOUT_MS, agent: false },
+      { ...clientTls({ ca: ca === '' ? undefined : ca }), timeout: TIMEOUT_MS, agent: false },
       (answer) => {
         const chunks: Buffer[] = [];
         let length = 0;

@@ -14,6 +14,7 @@ const dir = mkdtempSync(join(tmpdir(), 'megaplane-webhooks-'));
 const pki = openPki(dir, [], Date.now());
 rmSync(dir, { recursive: true });
 const { key, certificate: cert } = pki.serving;
+const foreignCa = pki.frontProxyAuthority;
 
 function call(
   pool: WebhookPool,
@@ -86,7 +87,7 @@ test('a webhook that is slow, absent or strange fails in words that operators kn
   };
   try {
     assert.equal(await why(call(pool, port(silent), 200)), 'context deadline exceeded');
-    const foreign = why(call(pool, port(silent), 2000, pki.serving.certificate));
+    const foreign = why(call(pool, port(silent), 2000, foreignCa));
     assert.match(await foreign, /^tls: failed to verify certificate: x509: /);
     const closed = port(broken);
     assert.notEqual(await why(call(pool, closed, 2000)), 'context deadline exceeded');

@@ -14,6 +14,7 @@ import type { Call } from '../call.ts';
 import { decodeRow } from '../encoder.ts';
 import { identityOf, MASTERS_GROUP, type Identity } from '../identity.ts';
 import type { Fetched, Target } from '../proxy/target.ts';
+import { fieldValue } from '../header-text.ts';
 import type { RequestInfo } from '../request-info.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../served.ts';
 import { emptyEvent, emptyRow, type StorageWatch } from '../storage.ts';
@@ -344,16 +345,25 @@ function understood({ info, query }: Call): string {
 
 /** Who asks, as the fields of a front proxy. */
 function userFields(identity: Identity): string[] {
-  const fields = ['x-remote-user', identity.user];
-  for (const group of identity.groups) fields.push('x-remote-group', group);
-  if (identity.uid !== '') fields.push('x-remote-uid', identity.uid);
+  const fields = ['x-remote-user', fieldValue(identity.user)];
+  for (const group of identity.groups) fields.push('x-remote-group', fieldValue(group));
+  if (identity.uid !== '') fields.push('x-remote-uid', fieldValue(identity.uid));
   for (const [key, values] of Object.entries(identity.extra)) {
-    for (const value of values) fields.push(`x-remote-extra-${encodeKey(key)}`, value);
+    for (const value of values) fields.push(`x-remote-extra-${encodeKey(key)}`, fieldValue(value));
   }
   return fields;
 }
 
-/** Keys may have characters that names of fields have not. */
+/** Keys may have characters that names of fields have not: upstream's headerKeyEscape. */
 function encodeKey(key: string): string {
-  return encodeURIComponent(key.toLowerCase()).replaceAll('%2D', '-');
+  const escaped = (byte: number): string => `%${byte.toString(16).padStart(2, '0')}`;
+  return [...Buffer.from(key.toLowerCase())]
+    .map((byte) => {
+      const character = String.fromCharCode(byte);
+      return IN_NAME.test(character) ? character : escaped(byte);
+    })
+    .join('');
 }
+
+/** What names of fields hold, but for the mark of an escape. */
+const IN_NAME = /[\w!#$&'*+.^`|~-]/;

@@ -2,6 +2,7 @@
 /** Asks the other programs of a control plane how they are, at their ports of this machine. */
 import { guarded } from '@megaplane/base/deferred';
 import { request } from 'node:https';
+import { clientTls } from '@megaplane/base/tls-parts';
 import { requestText } from '../proxy/dial-text.ts';
 import type { HealthProbe } from './process-facts.ts';
 
@@ -13,7 +14,13 @@ const ANSWER_CHARACTERS_MAX: number = 10 * 1024;
 
 /** Whoever listens there is believed: upstream does not look at the certificate either. */
 export const probeLocally: HealthProbe = (port, then) => {
-  const options = { host: HOST, port, path: PATH, rejectUnauthorized: false, agent: false };
+  const options = {
+    host: HOST,
+    port,
+    path: PATH,
+    ...clientTls({ isInsecure: true }),
+    agent: false,
+  };
   const asked = request({ ...options, timeout: TIMEOUT_MS }, (response) => {
     let text = '';
     response.setEncoding('utf8');

@@ -1,5 +1,6 @@
 /** Failures on the way to kubelets, pods, extensions and webhooks, in the words of Go's client. */
 import { ownMember } from '@megaplane/base/members';
+import { CERTIFICATE_FAULT } from '@megaplane/base/tls-parts';
 import { isIP } from 'node:net';
 import type { Target } from './target.ts';
 
@@ -32,10 +33,10 @@ export function goText(error: Error, address: string): string {
   return goWords(error.message);
 }
 
-const CERTIFICATE = 'tls: failed to verify certificate: x509: ';
-
 /** What Go says of a failed connection, from Node's words for it. */
 export function goWords(message: string): string {
+  const told = message.indexOf(CERTIFICATE_FAULT);
+  if (told >= 0) return message.slice(told);
   const dial = /connect (E[A-Z]+) ([^\s;]+)/.exec(message);
   const why = ownMember(DIALS, dial?.[1] ?? '');
   if (dial !== null && why !== undefined) return `dial tcp ${dial[2] ?? ''}: ${why}`;
@@ -45,10 +46,12 @@ export function goWords(message: string): string {
   if (/wrong version number/.test(message)) {
     return 'http: server gave HTTP response to HTTPS client';
   }
-  if (/altnames|does not match certificate/i.test(message)) return CERTIFICATE + otherName(message);
-  if (/expired/.test(message)) return `${CERTIFICATE}certificate has expired or is not yet valid`;
+  if (/altnames|does not match certificate/i.test(message))
+    return CERTIFICATE_FAULT + otherName(message);
+  if (/expired/.test(message))
+    return `${CERTIFICATE_FAULT}certificate has expired or is not yet valid`;
   if (/certificate|self-signed|self signed/.test(message)) {
-    return `${CERTIFICATE}certificate signed by unknown authority`;
+    return `${CERTIFICATE_FAULT}certificate signed by unknown authority`;
   }
   return /broke|closed|reset|disconnected|ECONNRESET/.test(message) ? 'EOF' : message;
 }

@@ -11,6 +11,7 @@ import { afterMs, guarded, unawaited } from '@megaplane/base/deferred';
 import { addToMember } from '@megaplane/base/members';
 import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest, type RequestOptions } from 'node:https';
+import { clientTls } from '@megaplane/base/tls-parts';
 import {
   badRequest,
   internalError,
@@ -21,6 +22,7 @@ import {
 } from '@megaplane/machinery/status';
 import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../call.ts';
+import { unsendableField } from '../header-text.ts';
 import { goText, requestText } from './dial-text.ts';
 import { hostFor, passedFields, returnedFields } from './passed-head.ts';
 import { resolveProxyable } from './proxyable-address.ts';
@@ -61,7 +63,7 @@ export class SocketRelay implements Relay {
   #tls: KubeletAgent | null = null;
   /** Of requests that ask not to look at certificates: those of others go on meanwhile. */
   #unverified: KubeletAgent | null = null;
-  readonly #insecure = new TlsAgent({ keepAlive: true, rejectUnauthorized: false });
+  readonly #insecure = new TlsAgent({ keepAlive: true, ...clientTls({ isInsecure: true }) });
   #relayed = 0;
 
   constructor({ kubelets, kubeletTls, proxyTls }: RelayOptions) {
@@ -102,12 +104,19 @@ export class SocketRelay implements Relay {
     };
     const isUpgrade = call.exchange.upgradeProtocol !== undefined;
     try {
-      if (target.needsUpgrade && !isUpgrade) {
+      const fields = passedFields(call, target);
+      const unsendable = unsendableField(fields);
+      if (unsendable !== undefined) {
+        // what Go's transport says of it, as its proxies tell it
+        const why = `net/http: invalid header field value for ${JSON.stringify(unsendable)}`;
+        call.fail(serviceUnavailable(`error trying to reach service: ${why}`));
+        ended();
+      } else if (target.needsUpgrade && !isUpgrade) {
         call.fail(badRequest('Upgrade request required'));
         ended();
       } else if (isUpgrade) {
-        openUpgrade(call, target, passedFields(call, target), this.#tlsOf(target), ended);
-      } else this.#request(call, target, ended);
+        openUpgrade(call, target, fields, this.#tlsOf(target), ended);
+      } else this.#request(call, target, fields, ended);
     } catch (error) {
       // what Node refuses to send it refuses at once
       ended();
@@ -131,9 +140,8 @@ export class SocketRelay implements Relay {
     return insecure ? { ...own, isInsecure: true } : own;
   }
 
-  #request(call: Call, target: Target, ended: () => void): void {
+  #request(call: Call, target: Target, fields: FieldList, ended: () => void): void {
     const { exchange } = call;
-    const fields = passedFields(call, target);
     const options: RequestOptions = {
       host: target.host,
       servername: target.serverName,
@@ -275,7 +283,7 @@ export class SocketRelay implements Relay {
       this.#extensions.delete(oldest[0]);
     }
     const { ca, cert, key: secret, isInsecure } = tls;
-    const options = { keepAlive: true, ca, cert, key: secret, rejectUnauthorized: !isInsecure };
+    const options = { keepAlive: true, ...clientTls({ ca, cert, key: secret, isInsecure }) };
     this.#extensions.set(key, (agent = new TlsAgent(options)));
     return agent;
   }
@@ -299,7 +307,7 @@ function renewed(kept: KubeletAgent | null, tls: UpgradeTls): KubeletAgent {
   if (kept !== null && isSame(kept.of, tls)) return kept;
   if (kept !== null) retire(kept.agent);
   const { ca, cert, key, isInsecure } = tls;
-  const options = { keepAlive: true, ca, cert, key, rejectUnauthorized: !isInsecure };
+  const options = { keepAlive: true, ...clientTls({ ca, cert, key, isInsecure }) };
   return { of: tls, agent: new TlsAgent(options) };
 }
 

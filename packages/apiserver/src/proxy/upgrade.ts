@@ -2,8 +2,10 @@
 import { afterMs, guarded } from '@megaplane/base/deferred';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { clientTls } from '@megaplane/base/tls-parts';
 import { unclassified } from '@megaplane/machinery/status';
 import type { FieldList } from '@megaplane/wire/exchange';
+import { fieldLines } from '@megaplane/wire/http1-output';
 import type { Call } from '../call.ts';
 import { goText } from './dial-text.ts';
 import { answerFields, joinEnds, type Answer } from './joined-ends.ts';
@@ -59,9 +61,9 @@ export function openUpgrade(
 function requestHead(call: Call, target: Target, fields: FieldList, protocol: string): string {
   const host = target.host.includes(':') ? `[${target.host}]` : target.host;
   let head = `${call.exchange.method} ${target.path} HTTP/1.1\r\nhost: ${host}:${target.port}\r\n`;
-  for (let at = 0; at + 1 < fields.length; at += 2) head += `${fields[at]}: ${fields[at + 1]}\r\n`;
+  head += fieldLines(fields);
   if (call.exchange.method === 'POST') head += 'content-length: 0\r\n';
-  return `${head}connection: Upgrade\r\nupgrade: ${protocol}\r\n\r\n`;
+  return `${head}${fieldLines(['connection', 'Upgrade', 'upgrade', protocol])}\r\n`;
 }
 
 /** Connects, sends the head and reads the answer's; a failure is answered. */
@@ -78,7 +80,7 @@ function askUpgrade(
   const { ca, cert, key, isInsecure } = tls;
   const socket = target.isTls
     ? connectTls({
-        ...{ host, port, ca, cert, key, rejectUnauthorized: !isInsecure },
+        ...{ host, port, ...clientTls({ ca, cert, key, isInsecure }) },
         servername: target.serverName,
       })
     : connectPlain({ host, port });

@@ -12,6 +12,7 @@ import { createServer as createTls } from 'node:https';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { clientAuthority, isPeerTrusted, trustPartialChains } from '@megaplane/base/tls-parts';
 import { isIssuedBy, proxiedCaller, type FrontProxy } from './front-proxy.ts';
 import { KubeletRoutes, portRequest, type RouteOptions } from './kubelet-routes.ts';
 import { attributesOf, type Access, type Credentials, type PortAccess } from './port-access.ts';
@@ -70,9 +71,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
       cert: certificate,
       key,
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      ...(authorities.length === 0
-        ? {}
-        : { ca: authorities, requestCert: true, rejectUnauthorized: false }),
+      ...(authorities.length === 0 ? {} : clientAuthority(authorities)),
     },
     (request, response) => unawaited(answerSecure(options, routes, request, response)),
   );
@@ -82,6 +81,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
       unawaited(upgradeSecure(options, routes, request, socket, head));
     }),
   );
+  trustPartialChains(secure);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -214,7 +214,7 @@ function decide({ access, tls }: PortOptions, request: IncomingMessage): Promise
 function credentialsOf(request: IncomingMessage, tls: PortTls): Credentials {
   const socket = request.socket as TLSSocket;
   const authorization = request.headers.authorization ?? '';
-  if (!socket.authorized) return { certificate: null, authorization };
+  if (!isPeerTrusted(socket, Date.now())) return { certificate: null, authorization };
   const { subject, raw } = socket.getPeerCertificate();
   const list = (value: string | readonly string[] | undefined): readonly string[] =>
     value === undefined ? [] : typeof value === 'string' ? [value] : value;

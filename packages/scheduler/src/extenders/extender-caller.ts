@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AgentOptions } from 'node:https';
+import { clientTls, type ClientTlsParts } from '@megaplane/base/tls-parts';
 import { parseGoDuration } from '@megaplane/machinery/times';
 import type { ExtenderConfiguration, ExtenderTls } from '../configuration/configuration.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
@@ -53,15 +54,13 @@ function tlsOf({ tlsConfig = {}, enableHTTPS }: ExtenderConfiguration): AgentOpt
     throw new Error('unable to load root certificates: unable to parse bytes as PEM block');
   }
   return {
-    ...(ca === undefined ? {} : { ca }),
-    ...certificateOf(tlsConfig),
+    ...clientTls({ ca, ...certificateOf(tlsConfig), isInsecure: isOpen }),
     ...(tlsConfig.serverName === undefined ? {} : { servername: tlsConfig.serverName }),
-    rejectUnauthorized: !isOpen,
   };
 }
 
 /** The client's own; half a one is none. */
-function certificateOf(tls: ExtenderTls): Pick<AgentOptions, 'cert' | 'key'> {
+function certificateOf(tls: ExtenderTls): Pick<ClientTlsParts, 'cert' | 'key'> {
   const isGiven = (...given: (string | undefined)[]): boolean =>
     given.some((one) => one !== undefined && one !== '');
   if (!isGiven(tls.certFile, tls.certData) || !isGiven(tls.keyFile, tls.keyData)) return {};
