@@ -1,10 +1,9 @@
 /** What programs of ours may do that upstream has no roles for, one row per rule, beside RBAC. */
 import { DENIED, type Attributes, type Authorizer, type Decision } from './authorization.ts';
-import type { Identity } from './identity.ts';
 
 interface Grant {
-  /** A user, or a group where it starts with `group:`. */
-  readonly subject: string;
+  /** Below `system:`, where no issuer gives names away. A user's name alone grants nothing. */
+  readonly group: `system:megaplane:${string}`;
   readonly verbs: readonly string[];
   /** `resource`, `resource/subresource` or `resource.group`; `*` is everything. */
   readonly resources: readonly string[];
@@ -19,6 +18,9 @@ interface Grant {
  */
 export const CONTROLLERS_GROUP = 'system:megaplane:controllers';
 
+/** Likewise of the certificate of our simulated nodes. */
+export const NODES_GROUP = 'system:megaplane:nodes';
+
 const READ = ['get', 'list', 'watch'] as const;
 const ALL = ['*'] as const;
 const ACCESS_REVIEWS = [
@@ -27,10 +29,10 @@ const ACCESS_REVIEWS = [
 ] as const;
 
 const GRANTS: readonly Grant[] = [
-  { subject: `group:${CONTROLLERS_GROUP}`, verbs: ALL, resources: ALL },
-  { subject: 'megaplane-nodes', verbs: READ, resources: ALL },
+  { group: CONTROLLERS_GROUP, verbs: ALL, resources: ALL },
+  { group: NODES_GROUP, verbs: READ, resources: ALL },
   {
-    subject: 'megaplane-nodes',
+    group: NODES_GROUP,
     verbs: ['create', 'update', 'patch', 'delete'],
     resources: [
       'nodes',
@@ -47,7 +49,7 @@ const GRANTS: readonly Grant[] = [
     ],
   },
   {
-    subject: 'megaplane-nodes',
+    group: NODES_GROUP,
     verbs: ['create'],
     resources: [
       'pods/eviction',
@@ -61,17 +63,12 @@ const GRANTS: readonly Grant[] = [
 /** Decides by the table above. */
 export const authorizeComponents: Authorizer = (identity, attributes): Decision => {
   for (const grant of GRANTS) {
-    if (isSubject(grant.subject, identity) && covers(grant, attributes)) {
+    if (identity.groups.includes(grant.group) && covers(grant, attributes)) {
       return { allowed: true, reason: '' };
     }
   }
   return DENIED;
 };
-
-function isSubject(subject: string, identity: Identity): boolean {
-  if (subject.startsWith('group:')) return identity.groups.includes(subject.slice(6));
-  return identity.user === subject;
-}
 
 function covers(grant: Grant, what: Attributes): boolean {
   if (!grant.verbs.includes('*') && !grant.verbs.includes(what.verb)) return false;

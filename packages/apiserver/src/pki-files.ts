@@ -19,7 +19,7 @@ import {
   type CertificateRequest,
   type KeyAndCertificate,
 } from './certificates.ts';
-import { CONTROLLERS_GROUP } from './component-grants.ts';
+import { CONTROLLERS_GROUP, NODES_GROUP } from './component-grants.ts';
 import { MASTERS_GROUP } from './identity.ts';
 import { kubeconfigText } from './kubeconfig-file.ts';
 
@@ -41,8 +41,8 @@ const CLIENTS = [
     user: 'system:kube-controller-manager',
     groups: [CONTROLLERS_GROUP],
   },
-  // the group gives their requests the priority that those of kubelets have
-  { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: ['system:nodes'] },
+  // the first group gives their requests the priority that those of kubelets have
+  { file: 'nodes.kubeconfig', user: 'megaplane-nodes', groups: ['system:nodes', NODES_GROUP] },
 ] as const;
 
 /** Name of the front proxy in its certificate. */
@@ -90,6 +90,31 @@ export function openPki(dataDir: string, names: readonly string[], nowMs: number
   tokenKey.catch(() => undefined);
   const frontProxyAuthority = proxyAuthority.certificate;
   return { authority, serving, kubeletClient, frontProxy, frontProxyAuthority, tokenKey };
+}
+
+/** Of the store as etcd: whoever has a certificate of this authority reads and writes all of it. */
+export interface StorePki {
+  readonly authority: KeyAndCertificate;
+  readonly serving: KeyAndCertificate;
+}
+
+/**
+ * Reads or makes the authority of the store's clients, which is not the cluster's: a kubelet's
+ * certificate opens no store. For people and programs that may, `pki/store-client.crt` and `.key`
+ * are made, and `pki/store-ca.crt` tells whom to trust.
+ */
+export function openStorePki(dataDir: string, names: readonly string[], nowMs: number): StorePki {
+  const dir = join(dataDir, 'pki');
+  makeKeyDirectory(dir);
+  const authority = authorityOf(dir, 'store-ca', 'megaplane-store-ca', nowMs);
+  const own = [...new Set([...NAMES, hostname(), ...names])];
+  const server = { commonName: 'megaplane-store', use: 'server', names: own } as const;
+  const serving = issue(server, authority, nowMs, LEAF_MS);
+  const client = { commonName: 'megaplane-store-client', use: 'client' } as const;
+  const credential = issue(client, authority, nowMs, LEAF_MS);
+  writePrivate(join(dir, 'store-client.key'), credential.key);
+  writePrivate(join(dir, 'store-client.crt'), credential.certificate);
+  return { authority, serving };
 }
 
 const NAMES = [

@@ -29,7 +29,14 @@ import { readLimits, readsFairness, type LimitFlags } from './operations/limits.
 import { processMetrics } from './operations/process-metrics.ts';
 import { reloadCertificates } from './operations/reload.ts';
 import { Pieces } from './pieces.ts';
-import { FRONT_PROXY_NAME, openPki, writeKubeconfigs, type Pki } from './pki-files.ts';
+import {
+  FRONT_PROXY_NAME,
+  openPki,
+  openStorePki,
+  writeKubeconfigs,
+  type Pki,
+  type StorePki,
+} from './pki-files.ts';
 import { openRelay, type KubeletOptions } from './proxy/relay-options.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from './services.ts';
@@ -152,7 +159,7 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
   repairServices(server.parts.world);
   openAggregation(server.parts.world, pki, options);
   writeKubeconfigs(options.dataDir, url, pki.authority, Date.now());
-  const etcd = embedded === null ? null : await serveClients(options, pki, embedded);
+  const etcd = embedded === null ? null : await serveClients(options, embedded);
   server.parts.metrics.addSource(processMetrics);
   const { world } = server.parts;
   const warn = (message: string): void => options.log('warn', message);
@@ -397,24 +404,20 @@ function listenFault(error: unknown): string {
 /** The etcd side of the store, where it is asked for; its code is loaded only then. */
 async function serveClients(
   options: ApiserverOptions,
-  pki: Pki,
   opened: OpenStore,
 ): Promise<EtcdServer | null> {
   const text = options.listenClientUrls ?? '';
   if (text === '') return null;
   const urls = text.split(',').map((url) => clientUrl(url.trim()));
   const { serveEtcd } = await import('@megaplane/etcd/run-store');
-  const tls = {
-    key: pki.serving.key,
-    cert: pki.serving.certificate,
-    clientCa: [pki.authority.certificate],
-    requiresClientCert: true,
-  };
+  const names = urls.map(hostOf).filter((name) => !isAnyAddress(name));
+  const isSecure = urls.some(({ protocol }) => protocol === 'https:');
+  const tls = isSecure ? storeTls(openStorePki(options.dataDir, names, Date.now())) : null;
   const serving = serveEtcd(opened, {
     listen: urls.map((url) => ({
-      host: url.hostname.replaceAll(/[[\]]/g, ''),
+      host: hostOf(url),
       port: Number(url.port === '' ? '2379' : url.port),
-      ...(url.protocol === 'https:' ? { tls } : {}),
+      ...(url.protocol === 'https:' && tls !== null ? { tls } : {}),
     })),
     advertiseClientUrls: urls.map((url) => url.origin),
   });
@@ -422,6 +425,19 @@ async function serveClients(
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`--listen-client-urls: ${why}`, { cause: error });
   });
+}
+
+function storeTls({ authority, serving }: StorePki): ListenTls {
+  const clientCa = [authority.certificate];
+  return { key: serving.key, cert: serving.certificate, clientCa, requiresClientCert: true };
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replaceAll(/[[\]]/g, '');
+}
+
+function isAnyAddress(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
 }
 
 function clientUrl(text: string): URL {
@@ -435,7 +451,8 @@ function clientUrl(text: string): URL {
   if (url.protocol === 'http:' && !isLoopback) {
     throw new Error(
       `--listen-client-urls: ${text}: a plain port is open to everybody who reaches it; ` +
-        'use 127.0.0.1, or https, where clients show a certificate of the cluster',
+        'use 127.0.0.1, or https, where clients show a certificate of the authority in ' +
+        'pki/store-ca.crt',
     );
   }
   return url;

@@ -39,6 +39,7 @@ import {
 } from './object-meta.ts';
 import { dropGatedPodFields } from './pod-gates.ts';
 import { faultyKind, newFaults, typeOf, withDefaults } from './schema-gate.ts';
+import { whenMayCreate } from './create-right.ts';
 import { NOWHERE } from './place-check.ts';
 import { keyOf, type Served } from './served.ts';
 import { shownObject, trackNew } from './managed/tracking.ts';
@@ -324,8 +325,11 @@ function judgeNew(
     done(failed(invalid(faultyKind(served, object), name, faults)));
     return;
   }
-  admission.validate(write, (denial) => {
+  const judged = (denial: Status | null): void =>
     done(denial === null ? success({ object, isGenerated, write }) : failed(denial));
+  whenMayCreate(write, (denial) => {
+    if (denial === null) admission.validate(write, judged);
+    else judged(denial);
   });
 }
 

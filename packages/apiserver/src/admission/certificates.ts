@@ -1,7 +1,7 @@
 /** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
 import { readRequest } from '@megaplane/machinery/certificate-request';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import { CONTROLLERS_GROUP } from '../component-grants.ts';
+import { CONTROLLERS_GROUP, NODES_GROUP } from '../component-grants.ts';
 import { MASTERS_GROUP } from '../identity.ts';
 import type { AdmissionPlugin, Admitted } from './admission.ts';
 import { refuse } from './refusal.ts';
@@ -9,7 +9,7 @@ import { refuse } from './refusal.ts';
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 /** Groups that no role names: a certificate that nobody can take back must not give them. */
-const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP] as const;
+const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP, NODES_GROUP] as const;
 
 /** Whether the user has the verb on the signer, or on all signers of its domain. */
 function mayUse({ world, call }: Admitted, signer: string, verb: string): boolean {

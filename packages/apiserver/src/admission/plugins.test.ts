@@ -308,7 +308,11 @@ test('nobody gets a certificate of a group that needs no role, however its name 
   };
   // BMPString: two bytes a character, the higher one first
   const write = (text: string): Uint8Array => tlv(0x1e, Buffer.from(text, 'utf16le').swap16());
-  for (const group of ['system:masters', 'system:megaplane:controllers']) {
+  for (const group of [
+    'system:masters',
+    'system:megaplane:controllers',
+    'system:megaplane:nodes',
+  ]) {
     const refused = new RegExp(
       `is forbidden: use of kubernetes.io/kube-apiserver-client signer with ${group} group is not`,
     );

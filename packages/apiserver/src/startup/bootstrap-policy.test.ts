@@ -4,7 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { createApiServer } from '../assembly.ts';
 import { bootstrap } from '../bootstrap.ts';
-import { CONTROLLERS_GROUP } from '../component-grants.ts';
+import { CONTROLLERS_GROUP, NODES_GROUP } from '../component-grants.ts';
 import { ExchangeModel } from '../exchange-model.sim.ts';
 import { StorageModel } from '../storage-model.sim.ts';
 import { bootstrapPolicy, upkeepPolicy } from './bootstrap-policy.ts';
@@ -134,7 +134,7 @@ test('a group may do what its roles or its grant say, and only masters may do ev
     .filter((subject) => stringAt(subject, 'kind') === 'Group')
     .map((subject) => stringAt(subject, 'name'));
   const without = ['system:nodes', 'megaplane:controllers'];
-  const groups = new Set([...bound, CONTROLLERS_GROUP, ...without]);
+  const groups = new Set([...bound, CONTROLLERS_GROUP, NODES_GROUP, ...without]);
   const may = (group: string, question: JsonObject): boolean => {
     const spec = { user: 'u', groups: [group], ...question };
     const answer = ask('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
@@ -149,6 +149,7 @@ test('a group may do what its roles or its grant say, and only masters may do ev
     'system:authenticated: read /version, review itself',
     `system:masters: ${Object.keys(QUESTIONS).join(', ')}`,
     'system:megaplane:controllers: review itself, list secrets, act as any group',
+    'system:megaplane:nodes: list secrets',
     'system:monitoring: read /metrics',
     'system:nodes: ',
     'system:serviceaccounts: read the keys of tokens',
