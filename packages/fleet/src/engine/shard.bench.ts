@@ -5,9 +5,9 @@
  *     node_modules/.bin/node packages/fleet/src/engine/shard.bench.ts --shape one --machines 500000
  *
  * Processor time of this process in milliseconds. `full` is a cycle that begins from nothing in the
- * settled world, median of 6. `steady` are cycles ten seconds apart: of each, `--churn` of all
- * machines a minute fail and are replaced, `--churn` of the rows a minute change; what is decided
- * is carried out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart.
+ * settled world, median of 6. `steady` are cycles ten seconds apart: `--churn` of all machines a
+ * minute fail and are replaced, `--churn` of the rows a minute change; what is decided is carried
+ * out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -139,11 +139,9 @@ const world =
     ? oneShape(machineCount)
     : catalogueOf(machineCount, Number(values.slots), random);
 const rowCount = [...world.demand.values()].reduce((sum, needs) => sum + needs.length, 0);
-console.log(
-  `${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ` +
-    `${world.machines.length} machines, ${world.slots.length} slots, ` +
-    `${world.demand.size} clusters, ${rowCount} rows, churn ${values.churn} a minute`,
-);
+const size = `${world.machines.length} machines, ${world.slots.length} slots`;
+console.log(`${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ${size}`);
+console.log(`${world.demand.size} clusters, ${rowCount} rows, churn ${values.churn} a minute`);
 const loaded = processorMs(() => {
   for (const machine of [...world.machines, ...world.slots]) shard.inventory.put(machine, 0);
   for (const [cluster, needs] of world.demand) shard.rollup({ cluster, time: 0, needs });
@@ -153,10 +151,8 @@ for (let count = 0; count < 5; count++) {
   const took = processorMs(() => {
     cycle = shard.cycle((nowSeconds += CYCLE_SECONDS));
   });
-  console.log(
-    `settling: ${cycle.actions.length} actions, ` +
-      `${cycle.shortfalls.length} shortfalls, ${took.toFixed(0)} ms`,
-  );
+  const found = `${cycle.actions.length} actions, ${cycle.shortfalls.length} shortfalls`;
+  console.log(`settling: ${found}, ${took.toFixed(0)} ms`);
   carryOut(cycle.actions, true);
 }
 const demand = new Map([...world.demand].map(([cluster, needs]) => [cluster, [...needs]]));
@@ -167,10 +163,8 @@ const full = Array.from({ length: FULL_RUNS }, () => {
 const quiet = Array.from({ length: FULL_RUNS }, () => {
   return processorMs(() => (cycle = shard.cycle((nowSeconds += CYCLE_SECONDS))));
 });
-console.log(
-  `told ${loaded.toFixed(0)} ms; full ${median(full).toFixed(1)} ms; ` +
-    `nothing changed ${median(quiet).toFixed(1)} ms`,
-);
+console.log(`told ${loaded.toFixed(0)} ms; full ${median(full).toFixed(1)} ms`);
+console.log(`nothing changed ${median(quiet).toFixed(1)} ms`);
 const steady: number[] = [];
 const told: number[] = [];
 let visited = 0;
@@ -194,13 +188,9 @@ for (let count = 0; count < Number(values.cycles); count++) {
   configuring = carryOut(cycle.actions, false);
 }
 const mean = (sum: number): string => (sum / steady.length).toFixed(0);
-console.log(
-  `steady ${shown(steady)}; told ${shown(told)}; ` +
-    `clusters visited ${mean(visited)}, actions ${mean(actions)} a cycle`,
-);
+console.log(`steady ${shown(steady)}; told ${shown(told)}`);
+console.log(`a cycle: clusters visited ${mean(visited)}, actions ${mean(actions)}`);
 const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
-console.log(
-  `heap ${(heapUsed / 2 ** 20).toFixed(0)} MiB, ` +
-    `arrays ${(arrayBuffers / 2 ** 20).toFixed(0)} MiB, ` +
-    `resident ${(rss / 2 ** 20).toFixed(0)} MiB (with the benchmark's own world)`,
-);
+const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+// the benchmark's own copy of the world is in it
+console.log(`heap ${mib(heapUsed)}, arrays ${mib(arrayBuffers)}, resident ${mib(rss)}`);
