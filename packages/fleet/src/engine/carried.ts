@@ -1,8 +1,7 @@
 /** What a shard remembers from cycle to cycle beside machines and demand. */
-import { type Amounts, NO_AMOUNTS, add, isZero } from './amounts.ts';
-import type { Unresolved } from './plain/preempt.ts';
+import { type Amounts, NO_AMOUNTS, add } from './amounts.ts';
 import { type Profile, sameKeyOf } from './profile.ts';
-import type { Row, Verdict } from './row.ts';
+import type { Row } from './row.ts';
 
 const PARKED_FROM_AGE = 8;
 const PROBED_EACH = 32;
@@ -23,29 +22,31 @@ export class Parking {
 
   /** For how many cycles a gang could be satisfied nowhere, and took nothing. */
   ageOf(row: Row): number {
-    return sameKeyOf(row.profile) === undefined ? 0 : (this.#ages.get(keyOf(row)) ?? 0);
+    const { cluster, group, profile } = row;
+    if (sameKeyOf(profile) === undefined) return 0;
+    return this.#ages.get(gangKey(cluster, group, profile)) ?? 0;
   }
 
-  record(verdicts: readonly Verdict[]): void {
-    const ages = new Map<string, number>();
-    for (const { row, deficit, satisfiable, claimed } of verdicts) {
-      if (sameKeyOf(row.profile) === undefined || satisfiable || isZero(deficit)) continue;
-      const hasTaken = claimed.some(({ state }) => state === 'Idle' || state === 'Speculative');
-      if (!hasTaken) ages.set(keyOf(row), this.ageOf(row) + 1);
-    }
-    this.#ages = ages;
+  /** Keys of gangs that are short, that no domain can hold, and that took nothing. */
+  record(stuck: readonly string[]): void {
+    this.#ages = new Map(stuck.map((key) => [key, (this.#ages.get(key) ?? 0) + 1]));
   }
 }
 
-function keyOf({ cluster, group, profile }: Row): string {
+/** What a gang is known by from cycle to cycle. */
+export function gangKey(cluster: string, group: string, profile: Profile): string {
   return `${cluster}\0${group}\0${profile.fingerprint}`;
 }
 
 export const SHORTFALLS_MAX = 100;
 
-export interface Shortfall {
+/** What rows of a profile lack. */
+export interface Missing {
   readonly profile: Profile;
   readonly deficit: Amounts;
+}
+
+export interface Shortfall extends Missing {
   /** In cycles, this one counted. */
   readonly age: number;
 }
@@ -55,10 +56,9 @@ export class Shortfalls {
   #current = new Map<string, Shortfall>();
 
   /** By priority, the older first; at most `SHORTFALLS_MAX`. */
-  record(unresolved: readonly Unresolved[]): readonly Shortfall[] {
-    const sums = new Map<string, { readonly profile: Profile; deficit: Amounts }>();
-    for (const { verdict, deficit } of unresolved) {
-      const { profile } = verdict.row;
+  record(missing: readonly Missing[]): readonly Shortfall[] {
+    const sums = new Map<string, Missing>();
+    for (const { profile, deficit } of missing) {
       const sum = sums.get(profile.fingerprint) ?? { profile, deficit: NO_AMOUNTS };
       sums.set(profile.fingerprint, { profile, deficit: add(sum.deficit, deficit) });
     }

@@ -234,8 +234,8 @@ function machineAt(archetype: Archetype, at: number, state: 'Idle' | 'Speculativ
   const type = archetype.types[at % archetype.types.length] ?? '';
   const [cpu, memory, gpus] = archetype.pod;
   const pods = archetype.podsPerMachine;
-  const isSmaller = archetype.types.length > 1 && at % archetype.types.length === 0;
-  const size = isSmaller ? Math.ceil(pods * 0.8) : pods;
+  const isLarger = archetype.types.length > 1 && at % archetype.types.length === 0;
+  const size = isLarger ? Math.ceil(pods * 1.2) : pods;
   return {
     id: `${archetype.name}-${state === 'Idle' ? 'm' : 's'}-${String(at).padStart(7, '0')}`,
     ...{ state, cluster: '', instanceType: type, zone, capacityType: 'Reserved' },

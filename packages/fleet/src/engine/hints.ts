@@ -28,9 +28,18 @@ export class Hints {
     this.#intervalSeconds = intervalSeconds;
   }
 
+  /** Clusters that have something to hear even if nothing changes. */
+  readonly #waiting = new Set<string>();
+
   /** The session of a cluster begins; nothing changes if it has one. */
   begin(cluster: string): void {
-    if (!this.#sent.has(cluster)) this.#sent.set(cluster, new Map());
+    if (this.#sent.has(cluster)) return;
+    this.#sent.set(cluster, new Map());
+    this.#waiting.add(cluster);
+  }
+
+  isWaiting(cluster: string): boolean {
+    return this.#waiting.has(cluster);
   }
 
   /** The session of a cluster ends; the next one hears everything again. */
@@ -45,6 +54,7 @@ export class Hints {
     nowSeconds: number,
   ): readonly Hint[] {
     const due: Hint[] = [];
+    const early = new Set<string>();
     for (const { cluster, profile } of asked) {
       const sent = this.#sent.get(cluster);
       if (sent === undefined) continue;
@@ -55,10 +65,15 @@ export class Hints {
         last.confidence === value.confidence &&
         last.costPerHour === value.costPerHour;
       if (isSame) continue;
-      if (last !== undefined && nowSeconds - last.atSeconds < this.#intervalSeconds) continue;
+      if (last !== undefined && nowSeconds - last.atSeconds < this.#intervalSeconds) {
+        early.add(cluster);
+        continue;
+      }
       sent.set(profile.fingerprint, { ...value, atSeconds: nowSeconds });
       due.push({ cluster, profile, ...value });
     }
+    this.#waiting.clear();
+    for (const cluster of early) this.#waiting.add(cluster);
     return due;
   }
 }

@@ -5,11 +5,12 @@
 import { assert } from '@megaplane/base/assert';
 import { Parking, type Shortfall, Shortfalls } from './carried.ts';
 import { type Reports, decisionOf } from './dense/decision.ts';
+import type { NormalRows } from './dense/clusters.ts';
 import { digestOf } from './dense/digest.ts';
 import { type CycleOptions, DenseEngine } from './dense/engine.ts';
 import { IDLE, SPECULATIVE } from './dense/machines.ts';
 import { Demand, type RollupMessage, type RollupOutcome } from './demand.ts';
-import { type Hint, Hints, Offers } from './hints.ts';
+import { type Hint, type HintValue, Hints, Offers } from './hints.ts';
 import { Inventory } from './inventory.ts';
 import { type Decision, decidePlainly } from './plain/decide.ts';
 import type { Holds } from './plain/reclaim.ts';
@@ -58,6 +59,11 @@ export interface CycleRequest {
   readonly isFull?: boolean;
 }
 
+interface Heard {
+  readonly normal: NormalRows;
+  readonly profiles: readonly number[];
+}
+
 interface Decided {
   readonly decision: Decision;
   readonly clustersVisited: number;
@@ -72,6 +78,10 @@ export class Shard {
   readonly #shortfalls = new Shortfalls();
   readonly #hints: Hints;
   #cycles = 0;
+  /** By number of a profile: what was found for it in the last cycle. */
+  readonly #offered: HintValue[] = [];
+  /** By number of a cluster: rows as they were when their hints were looked at, their profiles. */
+  #heard: (Heard | undefined)[] = [];
 
   constructor(options: ShardOptions) {
     this.#options = options;
@@ -98,7 +108,10 @@ export class Shard {
     const { decision, clustersVisited } = isPlain
       ? this.#decidePlainly(nowSeconds)
       : this.#decideDensely(nowSeconds, request);
-    const hints = this.#hints.due(this.#asked(decision, isPlain), this.#offers(), nowSeconds);
+    const offers = this.#offers();
+    const asked = isPlain ? decision.verdicts.map(({ row }) => row) : this.#asked(offers);
+    if (isPlain) this.#heard = [];
+    const hints = this.#hints.due(asked, offers, nowSeconds);
     const actions = {
       before: [...decision.acquisitions, ...decision.preemptions],
       reclaims: decision.reclaims,
@@ -108,8 +121,8 @@ export class Shard {
     const rails = railed(this.#options, actions, (cluster) => {
       return machines.configured[machines.clusterId(cluster)] ?? 0;
     });
-    this.#parking.record(decision.verdicts);
-    const shortfalls = this.#shortfalls.record(decision.unresolved);
+    this.#parking.record(decision.stuck);
+    const shortfalls = this.#shortfalls.record(decision.missing);
     const carried = { parking: this.#parking, shortfalls: this.#shortfalls };
     const isViewed = request.withViews === true;
     const views = isViewed
@@ -164,16 +177,25 @@ export class Shard {
     return { decision: decisionOf(engine, dense, wanted), clustersVisited: dense.clustersVisited };
   }
 
-  *#asked(
-    decision: Decision,
-    isPlain: boolean,
-  ): Generator<{ readonly cluster: string; readonly profile: Profile }> {
-    if (isPlain) {
-      for (const { row } of decision.verdicts) yield row;
-      return;
-    }
-    for (const { name, normal } of this.#engine.tables.demands) {
-      for (const id of new Set(normal.profile)) {
+  /** What clusters ask for, without what is known to be as it was told. */
+  *#asked(offers: Offers): Generator<{ readonly cluster: string; readonly profile: Profile }> {
+    const { demands, profiles } = this.#engine.tables;
+    const isNews = profiles.facts.map(({ profile }, id) => {
+      const value = offers.to(profile);
+      const before = this.#offered[id];
+      this.#offered[id] = value;
+      const isSame = before?.count === value.count && before.confidence === value.confidence;
+      return !isSame || before?.costPerHour !== value.costPerHour;
+    });
+    for (const { id: cluster, name, normal } of demands) {
+      let heard = this.#heard[cluster];
+      const isWhole = heard?.normal !== normal || this.#hints.isWaiting(name);
+      if (heard?.normal !== normal) {
+        heard = { normal, profiles: [...new Set(normal.profile)] };
+        this.#heard[cluster] = heard;
+      }
+      for (const id of heard.profiles) {
+        if (!isWhole && isNews[id] !== true) continue;
         yield { cluster: name, profile: this.#engine.profileAt(id) };
       }
     }

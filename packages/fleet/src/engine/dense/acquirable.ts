@@ -8,12 +8,21 @@ interface Total {
   readonly total: Float64Array<ArrayBuffer>;
 }
 
+interface Totals {
+  readonly byValue: Map<number, Total>;
+  /** So many of the consumed machines are taken out. */
+  seen: number;
+}
+
 /** What gangs could acquire, by domain; machines that earlier gangs will take are left out. */
 export class AcquirableIndex {
   readonly #tables: Tables;
   /** By profile: machines that match, in the order in which gangs are thought to take them. */
   readonly #members = new Map<number, ReadonlyMap<number, readonly number[]>>();
   readonly #consumed = new Set<number>();
+  /** The same, in the order in which they were taken. */
+  readonly #log: number[] = [];
+  readonly #totals = new Map<string, Totals>();
 
   constructor(tables: Tables) {
     this.#tables = tables;
@@ -25,19 +34,51 @@ export class AcquirableIndex {
     minUnit: number,
     totalOf: (value: number) => Total,
   ): void {
-    const { machines, kinds, vectors } = this.#tables;
-    for (const [value, members] of this.#membersOf(profileId, sameKey)) {
-      let domain: Total | undefined;
-      for (const slot of members) {
-        const vector = kinds.vector[machines.kind[slot]!]!;
-        if (this.#consumed.has(slot) || !vectors.covers(vector, minUnit)) continue;
-        domain ??= totalOf(value);
-        domain.count++;
-        const from = vector * vectors.stride;
-        for (let at = 0; at < vectors.dimensions; at++) {
-          domain.total[at]! += vectors.values[from + at]!;
+    const { vectors } = this.#tables;
+    for (const [value, known] of this.#totalsOf(profileId, sameKey, minUnit)) {
+      if (known.count === 0) continue;
+      const domain = totalOf(value);
+      domain.count += known.count;
+      for (let at = 0; at < vectors.dimensions; at++) domain.total[at]! += known.total[at]!;
+    }
+  }
+
+  /** Brought up to what has been consumed since it was asked for last. */
+  #totalsOf(profileId: number, sameKey: string, minUnit: number): ReadonlyMap<number, Total> {
+    const { machines, kinds, vectors, profiles } = this.#tables;
+    const key = `${profileId}/${minUnit}`;
+    let totals = this.#totals.get(key);
+    if (totals === undefined) {
+      totals = { byValue: new Map(), seen: this.#log.length };
+      this.#totals.set(key, totals);
+      for (const [value, members] of this.#membersOf(profileId, sameKey)) {
+        const total = { count: 0, total: new Float64Array(vectors.stride) };
+        for (const slot of members) {
+          if (!this.#consumed.has(slot)) this.#addTo(total, slot, minUnit, 1);
         }
+        totals.byValue.set(value, total);
       }
+    }
+    const { profile, types } = profiles.facts[profileId]!;
+    for (; totals.seen < this.#log.length; totals.seen++) {
+      const slot = this.#log[totals.seen]!;
+      const kind = machines.kind[slot]!;
+      if (types !== undefined && !types.includes(kinds.fields[kind]!.instanceType)) continue;
+      if (!kinds.matches(profileId, profile, kind)) continue;
+      const total = totals.byValue.get(kinds.valueOf(sameKey, kind));
+      if (total !== undefined) this.#addTo(total, slot, minUnit, -1);
+    }
+    return totals.byValue;
+  }
+
+  #addTo(total: Total, slot: number, minUnit: number, sign: 1 | -1): void {
+    const { machines, kinds, vectors } = this.#tables;
+    const vector = kinds.vector[machines.kind[slot]!]!;
+    if (!vectors.covers(vector, minUnit)) return;
+    total.count += sign;
+    const from = vector * vectors.stride;
+    for (let at = 0; at < vectors.dimensions; at++) {
+      total.total[at]! += sign * vectors.values[from + at]!;
     }
   }
 
@@ -55,6 +96,7 @@ export class AcquirableIndex {
       const vector = kinds.vector[machines.kind[slot]!]!;
       if (this.#consumed.has(slot) || !vectors.covers(vector, minUnit)) continue;
       this.#consumed.add(slot);
+      this.#log.push(slot);
       const from = vector * vectors.stride;
       for (let at = 0; at < vectors.dimensions; at++) wanted[at]! -= vectors.values[from + at]!;
     }

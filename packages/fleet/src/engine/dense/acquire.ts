@@ -17,6 +17,8 @@ export class Acquirer {
   /** Who has an acquired machine, and how often he may still be driven out. */
   readonly holders: Map<number, Queued> = new Map();
   readonly #tables: Tables;
+  /** No holder gives way more easily than one of this profile. */
+  #easiest: Buyer | undefined;
   readonly #pools = new Map<number, Pool>();
   readonly #domains = new Map<number, ReadonlyMap<number, readonly number[]>>();
 
@@ -55,6 +57,7 @@ export class Acquirer {
         const left = Math.min(before.retries - 1, driven.get(before.buyer) ?? Infinity);
         driven.set(before.buyer, left);
       }
+      if (this.#easiest === undefined || this.#yields(buyer, this.#easiest)) this.#easiest = buyer;
       this.holders.set(slot, { buyer, retries });
       buyer.held.add(slot);
     }
@@ -119,6 +122,7 @@ export class Acquirer {
   #displaceable(buyer: Buyer, state: number, pool: Pool): readonly number[] {
     const { machines, kinds, vectors, profiles } = this.#tables;
     const { profile, types } = profiles.facts[buyer.profileId]!;
+    if (this.#easiest === undefined || !this.#yields(this.#easiest, buyer)) return [];
     const minUnit = buyer.demand.normal.minUnit[buyer.position]!;
     const slots: number[] = [];
     for (const [slot, { buyer: holder }] of this.holders) {

@@ -48,6 +48,8 @@ export class ClusterDemand {
   /** The raw rows have gangs. */
   hasGangs = false;
   normal: NormalRows = { ...NO_ROWS, keptCount: 0, order: new Int32Array(0), hasGangs: false };
+  /** Gangs by class (profile and size), and whether one machine could hold them. */
+  classes: ReadonlyMap<number, boolean> = new Map();
   /** The rows are to be folded anew. */
   isRaw = true;
   /** The credits are to be worked out anew. */

@@ -1,5 +1,6 @@
 /** What the dense phases decided, in the words of the plain ones. */
 import { type Amounts, worstPerMille, coversMillis, millisOf } from '../amounts.ts';
+import { type Missing, gangKey } from '../carried.ts';
 import { RECLAIM_GRACE_SECONDS } from '../cost.ts';
 import type { Machine } from '../machine.ts';
 import type { Decision } from '../plain/decide.ts';
@@ -27,24 +28,23 @@ export interface Wanted {
 
 export function decisionOf(engine: DenseEngine, dense: DenseDecision, wanted: Wanted): Decision {
   const { machines, vectors } = engine.tables;
-  const verdicts = new Map<Buyer, Verdict>();
-  for (const buyer of dense.unsatisfied) verdicts.set(buyer, shortVerdict(engine, buyer, wanted));
   const preemptions = dense.preempted.map((preempted): Action => {
     const machine = machines.machineAt(preempted.slot);
     const { graceSeconds, preemptorPriority } = preempted;
     const { cluster } = machine;
     return { kind: 'Preempt', machine, cluster, graceSeconds, preemptorPriority };
   });
-  const unresolved = dense.unresolved.flatMap(({ buyer, deficit, victims, freed }) => {
-    const verdict = verdicts.get(buyer);
-    if (verdict === undefined) return [];
-    const amounts = (values: Float64Array): Amounts => vectors.amountsAt(values, 0);
-    return [{ verdict, deficit: amounts(deficit), victims, freed: amounts(freed) }];
+  const isTold = wanted.reports !== undefined;
+  const amounts = (values: Float64Array): Amounts => vectors.amountsAt(values, 0);
+  const unresolved = (isTold ? dense.unresolved : []).map(({ buyer, deficit, victims, freed }) => {
+    const verdict = shortVerdict(engine, buyer, wanted);
+    return { verdict, deficit: amounts(deficit), victims, freed: amounts(freed) };
   });
-  const all = wanted.reports === undefined ? [...verdicts.values()] : allOf(engine, dense, wanted);
   return {
-    verdicts: all,
+    verdicts: isTold ? allOf(engine, dense, wanted) : [],
     unresolved,
+    stuck: stuckOf(engine, dense),
+    missing: missingOf(engine, dense),
     acquisitions: acquisitionsOf(engine, dense),
     preemptions,
     reclaims: reclaimsOf(engine),
@@ -65,6 +65,31 @@ function acquisitionsOf(engine: DenseEngine, { buyers }: DenseDecision): Action[
     return actions.toSorted(
       (left, right) => Number(left.kind > right.kind) - Number(left.kind < right.kind),
     );
+  });
+}
+
+function stuckOf({ tables }: DenseEngine, { unsatisfied }: DenseDecision): string[] {
+  const { facts } = tables.profiles;
+  return unsatisfied.flatMap(({ demand, position, profileId, held }) => {
+    const profile = facts[profileId]?.profile;
+    if (facts[profileId]?.sameKey === undefined || profile === undefined) return [];
+    if (demand.isSatisfiable[position] === 1 || held.size > 0) return [];
+    const group = tables.machines.groups.keyOf(demand.normal.group[position] ?? 0);
+    return [gangKey(demand.name, group, profile)];
+  });
+}
+
+/** Summed by profile. */
+function missingOf(engine: DenseEngine, { unresolved }: DenseDecision): Missing[] {
+  const sums = new Map<number, Float64Array>();
+  for (const { buyer, deficit } of unresolved) {
+    const sum = sums.get(buyer.profileId) ?? new Float64Array(deficit.length);
+    sums.set(buyer.profileId, sum);
+    for (const [at, amount] of deficit.entries()) sum[at] = (sum[at] ?? 0) + amount;
+  }
+  return [...sums].map(([profileId, sum]) => {
+    const deficit = engine.tables.vectors.amountsAt(sum, 0);
+    return { profile: engine.profileAt(profileId), deficit };
   });
 }
 

@@ -159,7 +159,10 @@ export class DenseEngine {
   decide({ isFull, isParked, report }: CycleOptions): DenseDecision {
     const { demands, machines } = this.tables;
     if (this.folding.update() || isFull) {
-      for (const demand of demands) if (demand.hasGangs || isFull) demand.isRaw = true;
+      for (const demand of demands) {
+        if (isFull) demand.isRaw = true;
+        else if (demand.hasGangs) demand.isDirty = true;
+      }
     }
     // clusters that only have machines
     for (const name of machines.clusterNames) this.tables.demandOf(name);
@@ -167,7 +170,7 @@ export class DenseEngine {
       return demand.isDirty || demand.isShared || demand.isRaw;
     });
     for (const demand of visited) {
-      if (demand.isRaw || demand.hasGangs) this.folding.normalize(demand);
+      if (this.folding.isStale(demand)) this.folding.normalize(demand);
       const bound = machines.bound[demand.id]!;
       const boundCount = bound.refresh();
       demand.begin(bound.items, boundCount);

@@ -50,13 +50,25 @@ export class Folding {
     return hasFlipped;
   }
 
+  /** True if some gang of a cluster fits one machine and did not, or the other way round. */
+  isStale(demand: ClusterDemand): boolean {
+    if (demand.isRaw) return true;
+    const fits = this.#fitsIn(demand, new Map());
+    for (const [key, was] of demand.classes) {
+      if (fits(Math.floor(key / CLASS_FACTOR), key % CLASS_FACTOR) !== was) return true;
+    }
+    return false;
+  }
+
   /** Makes the rows of a cluster what the phases take. */
   normalize(demand: ClusterDemand): void {
     const { vectors, profiles } = this.#tables;
     const { rows } = demand;
     const kept: number[] = [];
     const folded = new Map<number, { readonly row: number; count: number }>();
-    const fits = this.#fitsIn(demand);
+    const classes = new Map<number, boolean>();
+    const fits = this.#fitsIn(demand, classes);
+    demand.classes = classes;
     for (let row = 0; row < rows.count; row++) {
       const profileId = rows.profile[row]!;
       const facts = profiles.facts[profileId]!;
@@ -119,22 +131,24 @@ export class Folding {
     }
   }
 
-  #fitsIn(demand: ClusterDemand): (profileId: number, aggregate: number) => boolean {
+  #fitsIn(
+    demand: ClusterDemand,
+    known: Map<number, boolean>,
+  ): (profileId: number, aggregate: number) => boolean {
     const { machines } = this.#tables;
     let own: Set<number> | undefined;
-    const known = new Map<number, boolean>();
     return (profileId, aggregate) => {
       const key = profileId * CLASS_FACTOR + aggregate;
       const answer = known.get(key);
       if (answer !== undefined) return answer;
-      if (own === undefined) {
+      let fits = this.#fitsShard(profileId, aggregate);
+      if (!fits && own === undefined) {
         const bound = machines.bound[demand.id]!;
         const count = bound.refresh();
         own = new Set<number>();
         for (let at = 0; at < count; at++) own.add(machines.kind[bound.items[at]!]!);
       }
-      let fits = this.#fitsShard(profileId, aggregate);
-      for (const kind of own) {
+      for (const kind of own ?? []) {
         if (fits) break;
         fits = this.#fitsKind(profileId, aggregate, kind);
       }

@@ -4,7 +4,9 @@
  * amounts that no double holds.
  */
 import { isZero } from '../amounts.ts';
+import { type Missing, gangKey } from '../carried.ts';
 import type { Machine } from '../machine.ts';
+import { sameKeyOf } from '../profile.ts';
 import type { Action, Row, Verdict } from '../row.ts';
 import { acquire } from './acquire.ts';
 import { Claims } from './claims.ts';
@@ -26,8 +28,13 @@ export interface World {
 }
 
 export interface Decision {
+  /** Of all rows; empty if nobody asked the dense phases for them. */
   readonly verdicts: readonly Verdict[];
   readonly unresolved: readonly Unresolved[];
+  /** Keys of gangs that are short, that no domain can hold, and that took nothing. */
+  readonly stuck: readonly string[];
+  /** What rows lack after preemption. */
+  readonly missing: readonly Missing[];
   /** Of the phases, in this order. */
   readonly acquisitions: readonly Action[];
   readonly preemptions: readonly Action[];
@@ -56,11 +63,20 @@ export function decidePlainly(world: World): Decision {
   return {
     verdicts,
     unresolved,
+    stuck: unsatisfied.filter(isStuck).map(({ row }) => {
+      return gangKey(row.cluster, row.group, row.profile);
+    }),
+    missing: unresolved.map(({ verdict, deficit }) => ({ profile: verdict.row.profile, deficit })),
     acquisitions: verdicts.flatMap(acquisitionsOf),
     preemptions: actions,
     reclaims: reclaim(snapshot, claims, world.hasReported),
     releases: release(snapshot, claims, world.holds, world.nowSeconds),
   };
+}
+
+function isStuck({ row, satisfiable, claimed }: Verdict): boolean {
+  if (sameKeyOf(row.profile) === undefined || satisfiable) return false;
+  return !claimed.some(({ state }) => state === 'Idle' || state === 'Speculative');
 }
 
 function acquisitionsOf({ row, claimed }: Verdict): Action[] {
