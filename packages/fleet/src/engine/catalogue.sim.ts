@@ -15,6 +15,8 @@ const ZONES = ['a', 'b', 'c'];
 export const MACHINES_PER_CLUSTER = 250;
 const ROWS_PER_CLUSTER = 388;
 const MACHINES_PER_RACK = 50;
+/** Profiles of one archetype in one cluster. */
+const VARIANTS = 4;
 
 interface Archetype {
   readonly name: string;
@@ -35,7 +37,7 @@ const A3 = 'a3-highgpu-8g';
 const CATALOGUE: readonly Archetype[] = [
   {
     name: 'tiny',
-    share: 66.4,
+    share: 63,
     podsPerMachine: 100,
     types: ['m6i.large', 'm6i.xlarge'],
     pod: [360, 454, 0],
@@ -63,7 +65,7 @@ const CATALOGUE: readonly Archetype[] = [
   },
   {
     name: 'cache',
-    share: 1.5,
+    share: 3.2,
     podsPerMachine: 100,
     types: ['r6i.xlarge', 'r6i.2xlarge'],
     pod: [2000, 16_384, 0],
@@ -73,7 +75,7 @@ const CATALOGUE: readonly Archetype[] = [
   },
   {
     name: 'db',
-    share: 1.5,
+    share: 3.2,
     podsPerMachine: 100,
     types: ['r6i.2xlarge', 'r6i.4xlarge'],
     pod: [8000, 32_768, 0],
@@ -135,19 +137,17 @@ function machinesOf({ share }: Archetype): number {
   return Math.max(1, Math.round((share / 100) * MACHINES_PER_CLUSTER));
 }
 
-function profileFor(archetype: Archetype, zone: string | undefined): Profile {
+function profileFor(archetype: Archetype, variant: number): Profile {
   const { types, priority, buckets, gang, isSpread = false } = archetype;
-  const { IN, SAME } = Operator;
+  const { IN, NOT_IN, SAME } = Operator;
   const requirements = [
     { key: INSTANCE_TYPE_KEY, operator: IN, values: types },
-    ...(zone === undefined ? [] : [{ key: ZONE_KEY, operator: IN, values: [zone] }]),
+    ...(variant === 0 ? [] : [{ key: ZONE_KEY, operator: NOT_IN, values: [`none-${variant}`] }]),
     ...(gang === undefined ? [] : [{ key: RACK_KEY, operator: SAME, values: [] }]),
   ];
   const whenUnsatisfiable = WhenUnsatisfiable.DO_NOT_SCHEDULE;
   const spread =
-    isSpread && zone === undefined
-      ? [{ topologyKey: ZONE_KEY, maxSkew: 1, whenUnsatisfiable }]
-      : [];
+    isSpread && variant === 0 ? [{ topologyKey: ZONE_KEY, maxSkew: 1, whenUnsatisfiable }] : [];
   const [interruptionBucket, reclamationBucket] = buckets;
   return profileOf({
     ...{ requirements, spread, priority },
@@ -161,16 +161,16 @@ function amounts([cpu, memory, gpus]: Archetype['pod'], pods: number): Record<st
   return { cpu: `${cpu * pods}m`, memory: `${memory * pods}Mi`, ...gpu };
 }
 
-/** Rows of one cluster: plain ones in four forms (all zones, one zone each), gangs one each. */
+/** Rows of one cluster: plain ones in four forms, gangs one each. */
 function needsOf(cluster: string, random: Random): readonly NeedMessage[] {
   const needs: NeedMessage[] = [];
   for (const archetype of CATALOGUE) {
     if (archetype.gang !== undefined) continue;
     const pods = machinesOf(archetype) * archetype.podsPerMachine;
-    for (const zone of [undefined, ...ZONES]) {
-      const part = Math.floor(pods * (zone === undefined ? 0.4 : 0.19));
+    for (let variant = 0; variant < VARIANTS; variant++) {
+      const part = Math.floor(pods * (variant === 0 ? 0.4 : 0.19));
       const aggregate = amounts(archetype.pod, Math.max(1, part));
-      const profile = profileFor(archetype, zone);
+      const profile = profileFor(archetype, variant);
       needs.push({ profile, aggregate, minUnit: amounts(archetype.pod, 1), group: '' });
     }
   }
@@ -193,7 +193,7 @@ function pushGangs(
   const archetype = CATALOGUE.find((entry) => entry.name === name);
   assert(archetype?.gang !== undefined, 'the archetype comes in gangs');
   const [least, most] = archetype.gang;
-  const profile = profileFor(archetype, undefined);
+  const profile = profileFor(archetype, 0);
   let left = countMax === Infinity ? machinesOf(archetype) : Infinity;
   for (let count = 0; count < countMax && left >= least; count++) {
     const pods = Math.min(left, least + random.below(most - least + 1));

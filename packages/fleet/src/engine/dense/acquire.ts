@@ -228,9 +228,10 @@ export class Acquirer {
     const { spread } = profiles.facts[buyer.profileId]!;
     assert(spread !== undefined, 'a row without spread is served otherwise');
     const minUnit = buyer.demand.normal.minUnit[buyer.position]!;
+    const isOpen = (slot: number): boolean => this.#isOpen(slot, buyer, minUnit);
     const groups = [...this.#byValue(buyer, state, spread.topologyKey)].flatMap(([value, all]) => {
-      const members = all.filter((slot) => this.#isOpen(slot, buyer, minUnit));
-      return members.length === 0 ? [] : [{ value, members, taken: 0 }];
+      const next = all.findIndex(isOpen);
+      return next < 0 ? [] : [{ value, all, next, taken: 0 }];
     });
     const skew = Math.max(1, spread.maxSkew);
     const found: number[] = [];
@@ -241,7 +242,7 @@ export class Acquirer {
       let best: (typeof groups)[number] | undefined;
       let bestPrice = 0;
       for (const group of groups) {
-        const head = group.members[group.taken];
+        const head = group.all[group.next];
         if (head === undefined || group.taken > least + skew - 1) continue;
         const price = kinds.price[machines.kind[head]!]!;
         const isBetter =
@@ -251,7 +252,9 @@ export class Acquirer {
         if (isBetter) [best, bestPrice] = [group, price];
       }
       if (best === undefined) break;
-      const slot = best.members[best.taken++]!;
+      const slot = best.all[best.next++]!;
+      best.taken++;
+      while (best.next < best.all.length && !isOpen(best.all[best.next]!)) best.next++;
       found.push(slot);
       this.#subtract(remaining, kinds.vector[machines.kind[slot]!]!);
     }

@@ -59,6 +59,23 @@ export class Kinds {
     return id;
   }
 
+  /** The same, for fields that are mostly those of the kind `likely` (-1: of none). */
+  holdAs(fields: KindFields, likely: number): number {
+    const known = this.fields[likely];
+    const isSame =
+      known !== undefined &&
+      known.labels === fields.labels &&
+      known.allocatable === fields.allocatable &&
+      known.price === fields.price &&
+      known.interruptionProbability === fields.interruptionProbability &&
+      known.instanceType === fields.instanceType &&
+      known.zone === fields.zone &&
+      known.capacityType === fields.capacityType;
+    if (!isSame) return this.hold(fields);
+    this.#ids.holdAgain(likely);
+    return likely;
+  }
+
   release(id: number): void {
     if (!this.#ids.release(id)) return;
     this.#vectors.release(this.vector[id]!);

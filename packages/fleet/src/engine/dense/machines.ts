@@ -3,7 +3,7 @@
 //   kind      what it is like, a number of `kinds`
 //   cluster   -1 if bound to none
 //   stamp     the fingerprint it was bound or is made for, a number of `stamps`; 0 is none
-//   flags     which sorted lists are to look at it again
+//   marks     for sorted lists, while they are made anew
 import { assert } from '@megaplane/base/assert';
 import { byUtf8 } from '../../contract/text-order.ts';
 import { type Machine, STATES } from '../machine.ts';
@@ -22,7 +22,7 @@ export class Machines {
   readonly ids: string[] = [];
   readonly slots: Map<string, number> = new Map();
   state: Uint8Array<ArrayBuffer> = new Uint8Array(64).fill(NOWHERE);
-  flags: Uint8Array<ArrayBuffer> = new Uint8Array(64);
+  marks: Uint8Array<ArrayBuffer> = new Uint8Array(64);
   kind: Int32Array<ArrayBuffer> = new Int32Array(64);
   cluster: Int32Array<ArrayBuffer> = new Int32Array(64);
   stamp: Int32Array<ArrayBuffer> = new Int32Array(64);
@@ -66,6 +66,7 @@ export class Machines {
     this.configured.push(0);
     this.bound.push(
       new SortedSlots(
+        () => this.marks,
         (slot) => this.isBoundTo(slot, id),
         (left, right) => this.#compareKeep(left, right),
       ),
@@ -84,7 +85,7 @@ export class Machines {
     else this.#leave(slot);
     const before = this.kind[slot]!;
     const fields: KindFields = machine;
-    const kind = this.kinds.hold(fields);
+    const kind = this.kinds.holdAs(fields, before);
     const stamp = this.stamps.hold(machine.stamp.fingerprint);
     const group = this.groups.hold(machine.stamp.group);
     this.#forget(slot, before);
@@ -147,6 +148,7 @@ export class Machines {
       const own = lists.length;
       lists.push(
         new SortedSlots(
+          () => this.marks,
           (slot) => this.state[slot] === state && this.kinds.list[this.kind[slot]!] === own,
           (left, right) => this.comparePrice(left, right),
         ),
@@ -195,11 +197,10 @@ export class Machines {
     for (const name of ['interruptionPenalty', 'reclamationPenalty', 'idleSince'] as const) {
       this[name] = doubledFloats(this[name]);
     }
-    const [state, flags] = [this.state, this.flags];
+    const { state } = this;
     this.state = new Uint8Array(state.length * 2).fill(NOWHERE);
     this.state.set(state);
-    this.flags = new Uint8Array(flags.length * 2);
-    this.flags.set(flags);
+    this.marks = new Uint8Array(state.length * 2);
   }
 
   #forget(slot: number, kind: number): void {

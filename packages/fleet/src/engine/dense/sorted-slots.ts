@@ -7,39 +7,52 @@ import { doubled } from './interned.ts';
 export class SortedSlots {
   items: Int32Array<ArrayBuffer> = new Int32Array(4);
   #count = 0;
-  readonly #touched = new Set<number>();
+  #touched: number[] = [];
   readonly #belongs: (slot: number) => boolean;
   readonly #compare: (left: number, right: number) => number;
 
-  /** `compare` never answers 0 for two slots that belong. */
+  readonly #marks: () => Uint8Array;
+
+  /**
+   * `compare` never answers 0 for two slots that belong. `marks` has a byte for each slot, zero
+   * whenever no list is at work.
+   */
   constructor(
+    marks: () => Uint8Array,
     belongs: (slot: number) => boolean,
     compare: (left: number, right: number) => number,
   ) {
+    this.#marks = marks;
     this.#belongs = belongs;
     this.#compare = compare;
   }
 
   /** A slot comes, goes, or changes its place. */
   touch(slot: number): void {
-    this.#touched.add(slot);
+    this.#touched.push(slot);
   }
 
   /** How many there are now; `items` is in order up to it. */
   refresh(): number {
-    if (this.#touched.size > 0) this.#merge();
+    if (this.#touched.length > 0) this.#merge();
     return this.#count;
   }
 
   #merge(): void {
-    const touched = this.#touched;
+    const marks = this.#marks();
+    for (const slot of this.#touched) marks[slot] = 1;
     let kept = 0;
     for (let at = 0; at < this.#count; at++) {
       const slot = this.items[at]!;
-      if (!touched.has(slot)) this.items[kept++] = slot;
+      if (marks[slot] === 0) this.items[kept++] = slot;
     }
-    const come = [...touched].filter(this.#belongs).toSorted(this.#compare);
-    touched.clear();
+    const come: number[] = [];
+    for (const slot of this.#touched) {
+      if (marks[slot] === 1 && this.#belongs(slot)) come.push(slot);
+      marks[slot] = 0;
+    }
+    this.#touched = [];
+    come.sort(this.#compare);
     const total = kept + come.length;
     while (this.items.length < total) this.items = doubled(this.items);
     // from the end, so that each slot moves once
