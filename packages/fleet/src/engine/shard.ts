@@ -10,6 +10,7 @@ import { digestOf } from './dense/digest.ts';
 import { type CycleOptions, DenseEngine } from './dense/engine.ts';
 import { IDLE, SPECULATIVE } from './dense/machines.ts';
 import { Demand, type RollupMessage, type RollupOutcome } from './demand.ts';
+import { type Differences, STRICT } from './differences.ts';
 import { type Hint, type HintValue, Hints, Offers } from './hints.ts';
 import { Inventory } from './inventory.ts';
 import { type Decision, decidePlainly } from './plain/decide.ts';
@@ -27,6 +28,7 @@ export interface ShardOptions extends Rails, Holds {
   readonly checkEachCycles: number;
   /** Which phases decide: the dense ones, or the plain ones they are measured by. */
   readonly phases: 'dense' | 'plain';
+  readonly differences: Differences;
 }
 
 export const SHARD_DEFAULTS: ShardOptions = {
@@ -40,6 +42,7 @@ export const SHARD_DEFAULTS: ShardOptions = {
   hintIntervalSeconds: 5,
   checkEachCycles: 0,
   phases: 'dense',
+  differences: STRICT,
 };
 
 /** What one cycle answers. */
@@ -159,15 +162,16 @@ export class Shard {
       reports.set(demand, ofCluster);
       ofCluster.set(position, all);
     };
+    const { differences } = this.#options;
     const dense = engine.decide({
-      isParked,
+      ...{ isParked, differences },
       isFull: isFull || withViews,
       ...(withViews ? { report } : {}),
     });
     const each = this.#options.checkEachCycles;
     if (each > 0 && this.#cycles % each === 0) {
       const digest = digestOf(engine, dense);
-      const anew = digestOf(engine, engine.decide({ isParked, isFull: true }));
+      const anew = digestOf(engine, engine.decide({ isParked, differences, isFull: true }));
       assert(digest === anew, 'a cycle decides what one that begins from nothing decides');
     }
     const wanted = {

@@ -7,6 +7,7 @@
 // cycle finds what it would find from nothing; `isFull` has it begin from nothing.
 import { byUtf8 } from '../../contract/text-order.ts';
 import type { NeedMessage } from '../demand.ts';
+import type { Differences } from '../differences.ts';
 import { amountsOf } from '../amounts.ts';
 import { profileOf } from '../profile.ts';
 import type { Profile } from '../profile.ts';
@@ -23,6 +24,7 @@ import { type Preempted, type UnresolvedBuyer, preempt } from './preempt.ts';
 import { Tables } from './tables.ts';
 
 export interface CycleOptions {
+  readonly differences: Differences;
   /** Everything is worked out anew. */
   readonly isFull: boolean;
   readonly isParked: (demand: ClusterDemand, position: number) => boolean;
@@ -156,7 +158,7 @@ export class DenseEngine {
     }
   }
 
-  decide({ isFull, isParked, report }: CycleOptions): DenseDecision {
+  decide({ isFull, isParked, report, differences }: CycleOptions): DenseDecision {
     const { demands, machines } = this.tables;
     if (this.folding.update() || isFull) {
       for (const demand of demands) {
@@ -183,7 +185,7 @@ export class DenseEngine {
     const acquirer = new Acquirer(this.tables);
     acquirer.acquire(buyers);
     const unsatisfied = buyers.filter(({ deficit }) => !isCovered(deficit));
-    const { preempted, unresolved } = preempt(unsatisfied, this.tables);
+    const { preempted, unresolved } = preempt(unsatisfied, this.tables, differences);
     const isTaken = (slot: number): boolean => acquirer.holders.has(slot);
     const clustersVisited = visited.length;
     return { buyers, unsatisfied, preempted, unresolved, isTaken, clustersVisited };

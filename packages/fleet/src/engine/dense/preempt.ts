@@ -1,5 +1,6 @@
 // data plane: what cannot be acquired is taken from those who matter less, section 4.9
 import { drainGraceSeconds, victimScore } from '../cost.ts';
+import type { Differences } from '../differences.ts';
 import { isCovered } from './acquire.ts';
 import type { Buyer } from './credit.ts';
 import { CONFIGURED } from './machines.ts';
@@ -22,9 +23,10 @@ export interface UnresolvedBuyer {
 export function preempt(
   unsatisfied: readonly Buyer[],
   tables: Tables,
+  differences: Differences,
 ): { readonly preempted: Preempted[]; readonly unresolved: UnresolvedBuyer[] } {
   const { machines, kinds, vectors, profiles } = tables;
-  const victims = new Victims(tables);
+  const victims = new Victims(tables, differences);
   const taken = new Set<number>();
   const preempted: Preempted[] = [];
   const unresolved: UnresolvedBuyer[] = [];
@@ -53,7 +55,8 @@ export function preempt(
         deficit[at] = Math.max(0, deficit[at]! - amount);
       }
       const { priority } = facts.profile;
-      const graceSeconds = drainGraceSeconds((priority - machines.priority[slot]!) | 0);
+      const gap = priority - machines.priority[slot]!;
+      const graceSeconds = drainGraceSeconds(differences.wholeGaps ? gap : gap | 0);
       preempted.push({ slot, graceSeconds, preemptorPriority: priority });
     }
     if (!isCovered(deficit)) unresolved.push({ buyer, deficit, victims: count, freed });
@@ -65,10 +68,14 @@ export function preempt(
 class Victims {
   readonly #tables: Tables;
   readonly #byProfile = new Map<number, readonly number[]>();
+  readonly #differences: Differences;
   #byType: Map<string, number[]> | undefined;
+  /** The priority of the row that a machine is credited to. */
+  #credited: Map<number, number> | undefined;
 
-  constructor(tables: Tables) {
+  constructor(tables: Tables, differences: Differences) {
     this.#tables = tables;
+    this.#differences = differences;
   }
 
   of(profileId: number): readonly number[] {
@@ -78,11 +85,13 @@ class Victims {
     const { profile, types } = profiles.facts[profileId]!;
     const byType = this.#configured();
     // the reference finds nobody where no machine has a type, and none is asked for
-    const isHidden = types === undefined && [...byType.keys()].every((type) => type === '');
+    const isTyped = this.#differences.untypedVictims || types !== undefined;
+    const isHidden = !isTyped && [...byType.keys()].every((type) => type === '');
     const lists = types?.map((type) => byType.get(type) ?? []) ?? [...byType.values()];
     const found: { readonly slot: number; readonly score: number }[] = [];
     for (const slot of isHidden ? [] : lists.flat()) {
       const gap = profile.priority - machines.priority[slot]!;
+      if (gap > 0 && this.#isSpared(slot, profile.priority)) continue;
       if (gap <= 0 || !kinds.matches(profileId, profile, machines.kind[slot]!)) continue;
       const penalties = [machines.interruptionPenalty[slot]!, machines.reclamationPenalty[slot]!];
       found.push({ slot, score: victimScore(gap, penalties[0]!, penalties[1]!) });
@@ -91,6 +100,26 @@ class Victims {
     const slots = found.map(({ slot }) => slot);
     this.#byProfile.set(profileId, slots);
     return slots;
+  }
+
+  #isSpared(slot: number, priority: number): boolean {
+    if (!this.#differences.sparesCredited) return false;
+    this.#credited ??= this.#credits();
+    return (this.#credited.get(slot) ?? -Infinity) >= priority;
+  }
+
+  #credits(): Map<number, number> {
+    const { demands, profiles } = this.#tables;
+    const credited = new Map<number, number>();
+    for (const { normal, starts, ends, claims } of demands) {
+      for (let position = 0; position < normal.count; position++) {
+        const { priority } = profiles.facts[normal.profile[position]!]!.profile;
+        for (let at = starts[position]!; at < ends[position]!; at++) {
+          credited.set(claims[at]!, priority);
+        }
+      }
+    }
+    return credited;
   }
 
   #configured(): Map<string, number[]> {
