@@ -136,7 +136,7 @@ function addNodeOptions(command: Command): void {
     )
     .option(
       '-c, --config <files...>',
-      "kwok's files and directories, or sets: fast, general, chaos, volume, metrics",
+      "kwok's files and directories, or sets: fast, general, jobs, chaos, volume, metrics",
     )
     .option(
       '--enable-crds <kinds>',

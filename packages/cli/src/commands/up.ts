@@ -49,7 +49,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .option('--pods <count>', 'pods created once the nodes are ready', wholeNumber(0, PODS_MAX), 0)
     .option(
       '--stages <files...>',
-      "kwok's files for the simulated nodes, or sets: fast, general, chaos, volume, metrics",
+      "kwok's files for the simulated nodes, or sets: fast, general, jobs, chaos, volume, metrics",
     )
     .optionsGroup('Data:')
     .option('--data-dir <dir>', 'where the cluster lives', path, './megaplane-data')

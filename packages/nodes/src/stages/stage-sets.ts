@@ -8,7 +8,7 @@ import type { Stage } from './stage.ts';
 import { FileError, type Field } from './yaml-fields.ts';
 
 /** Sets that come with the program; `fast` is what plays without any, as compiled code. */
-export const STAGE_SETS = ['fast', 'general', 'chaos', 'volume', 'metrics'] as const;
+export const STAGE_SETS = ['fast', 'general', 'jobs', 'chaos', 'volume', 'metrics'] as const;
 export type StageSet = (typeof STAGE_SETS)[number];
 
 /** A file's text, or that of a set. */
