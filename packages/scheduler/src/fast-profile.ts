@@ -1,7 +1,7 @@
 /** What of a profile the ranked index can decide by; null where full evaluation must. */
 import type { Compatibility, Profile, ProfileConfiguration } from './profile.ts';
 import { PLUGIN_NAMES } from './registry.ts';
-import { isPrepared } from './unprepared.ts';
+import { isPrepared } from './prepared-profile.ts';
 
 export interface FastProfile {
   readonly fitWeight: number;

@@ -1,5 +1,5 @@
 import type { PodInfo, PodTerm } from './pod-info.ts';
-import { termMatches } from './plugins/inter-pod-affinity.ts';
+import { termMatches } from './affinity-term.ts';
 
 /** As many are asked one by one in less time than they are looked up. */
 const UNINDEXED_MAX = 8;

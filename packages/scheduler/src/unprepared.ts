@@ -3,11 +3,8 @@
  * at `multiPoint`, or at `preFilter` or `preScore`, and on again at `filter` or `score` has it look
  * for what it never wrote down: most end the try with an error, in these words.
  */
-import { ownMember } from '@megaplane/base/members';
 import type { Filter, Plugin } from './plugin.ts';
 import type { PodInfo } from './pod-info.ts';
-import type { Profile } from './profile.ts';
-import { PLUGIN_POINTS } from './registry.ts';
 import type { Snapshot } from './snapshot.ts';
 
 const FILTER_TEXTS: ReadonlyMap<string, string> = new Map([
@@ -39,12 +36,4 @@ export function unpreparedFilter(plugin: Plugin, pod: PodInfo, snapshot: Snapsho
 export function unpreparedScoreError(name: string): string {
   const text = SCORE_TEXTS.get(name);
   return text === undefined ? '' : `running Score plugins: plugin "${name}" failed with: ${text}`;
-}
-
-/** Whether all that filters and scores is prepared, too. */
-export function isPrepared({ filter, weights, prepares, preparesScore }: Profile): boolean {
-  const lacks = (name: string, point: 'preFilter' | 'preScore', on: ReadonlySet<string>): boolean =>
-    ownMember(PLUGIN_POINTS, name)?.includes(point) === true && !on.has(name);
-  const filters = filter.every(({ name }) => !lacks(name, 'preFilter', prepares));
-  return filters && weights.keys().every((name) => !lacks(name, 'preScore', preparesScore));
 }

@@ -5,13 +5,9 @@
  */
 import { HOSTNAME_KEY, type NodeKind } from '../node-facts.ts';
 import { selectorText, type LabelSelector } from '@megaplane/machinery/selectors';
+import { allMatch, termMatches } from '../affinity-term.ts';
 import { selects, type PodInfo, type PodTerm } from '../pod-info.ts';
-import {
-  allMatch,
-  termMatches,
-  unrolled,
-  InterPodAffinity,
-} from '../plugins/inter-pod-affinity.ts';
+import { unrolled, InterPodAffinity } from '../plugins/inter-pod-affinity.ts';
 import { PodTopologySpread } from '../plugins/pod-topology-spread.ts';
 import type { ObjectStore } from '../object-store.ts';
 import type { Profile } from '../profile.ts';

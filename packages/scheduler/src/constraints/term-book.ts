@@ -3,10 +3,10 @@
  * many pods bear it, and is found by a label that it asks for: most pods are touched by none.
  */
 import { selectorText } from '@megaplane/machinery/selectors';
+import { termMatches } from '../affinity-term.ts';
 import type { Identities } from '../identities.ts';
 import type { Labels } from '../objects.ts';
 import { PodInfo, type PodTerm } from '../pod-info.ts';
-import { termMatches } from '../plugins/inter-pod-affinity.ts';
 import type { CountedPod, PodCounter, PodCounters } from './pod-counters.ts';
 
 export type TermKind = 'affinity' | 'antiAffinity' | 'preferred' | 'antiPreferred';

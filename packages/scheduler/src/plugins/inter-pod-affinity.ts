@@ -1,3 +1,4 @@
+import { allMatch, termMatches } from '../affinity-term.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo, PodTerm } from '../pod-info.ts';
 import { selects } from '../pod-info.ts';
@@ -56,27 +57,6 @@ class TopologyCounts {
     copy.#entries = this.#entries;
     return copy;
   }
-}
-
-/** Tells whether a term selects a pod; `namespaceLabels` are those of that pod's namespace. */
-export function termMatches(
-  term: PodTerm,
-  pod: Pick<PodInfo, 'namespace' | 'labels'>,
-  namespaceLabels: Labels | undefined,
-): boolean {
-  const { namespaces, namespaceSelector, selector } = term;
-  if (!namespaces.has(pod.namespace)) {
-    if (namespaceSelector === null || !selects(namespaceSelector, namespaceLabels)) return false;
-  }
-  return selects(selector, pod.labels);
-}
-
-/** Whether all of a pod's terms select a pod; no terms select none. */
-export function allMatch(
-  terms: readonly PodTerm[],
-  pod: Pick<PodInfo, 'namespace' | 'labels'>,
-): boolean {
-  return terms.length > 0 && terms.every((term) => termMatches(term, pod, undefined));
 }
 
 /**
