@@ -133,7 +133,7 @@ test('at the limit a slab refuses, except what is urgent, and serves again after
   assert.equal(slab.store(Buffer.from('abc'), 1, 3, true) !== 0, true);
 });
 
-test('a first region begins short, doubles until it is whole, and no more after it went back', () => {
+test('a first region begins short and doubles until it is whole, no more once it went back', () => {
   const pair = new Pair(3 * REGION, REGION / 8);
   const lengths = new Set<number>();
   while (pair.allocate(1000)) lengths.add(pair.slab.reservedBytes);

@@ -140,7 +140,7 @@ export class CustomDefinitions {
   #catchUp(name: string): void {
     const { kinds } = this.#world;
     const before = kinds.byName(name);
-    const key = Buffer.from(DEFINITIONS_PREFIX + name, 'latin1');
+    const key = Buffer.from(DEFINITIONS_PREFIX + name);
     if (before === undefined || !this.#home.get(key, row)) return;
     if (row.modRevision === before.revision) return;
     const value = { ...row, bytes: Buffer.from(row.bytes.subarray(row.start, row.end)) };
