@@ -362,7 +362,11 @@ export function tlsLaw(file: Parsed): string[] {
 }
 
 /** Every source file is reached from an entry point, by imports alone; tests do not count. */
-export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => boolean): string[] {
+export function reachLaw(
+  files: readonly Parsed[],
+  isEntry: (path: string) => boolean,
+  doors: Doors,
+): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const reached = new Set<string>();
   const queue = files.filter((file) => isEntry(file.path)).map((file) => file.path);
@@ -370,7 +374,7 @@ export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => bo
     if (reached.has(path)) continue;
     reached.add(path);
     for (const target of byPath.get(path)?.targets ?? []) {
-      const next = resolveTarget(path, target);
+      const next = resolveTarget(path, target, doors);
       if (next !== undefined && byPath.has(next)) queue.push(next);
     }
   }
@@ -379,8 +383,14 @@ export function reachLaw(files: readonly Parsed[], isEntry: (path: string) => bo
     .map((file) => `${file.path}: reached from no entry point`);
 }
 
-function resolveTarget(from: string, target: string): string | undefined {
+/** What each package exports: `./name` to `./src/file.ts`. */
+export type Doors = ReadonlyMap<string, Readonly<Record<string, string>>>;
+
+function resolveTarget(from: string, target: string, doors: Doors): string | undefined {
   if (target.startsWith('.')) return normalize(join(dirname(from), target));
   const match = /^@megaplane\/([a-z]+)\/(.+)$/.exec(target);
-  return match === null ? undefined : `packages/${match[1]}/src/${match[2]}.ts`;
+  if (match === null) return undefined;
+  const [, name = '', door = ''] = match;
+  const file = new Map(Object.entries(doors.get(name) ?? {})).get(`./${door}`);
+  return file === undefined ? undefined : normalize(join('packages', name, file));
 }

@@ -71,7 +71,7 @@ const HEAD_BYTES_MORE = 64;
 const METADATA_OPEN = Buffer.from('{"metadata":{');
 const scan = new ObjectScan();
 
-export const INITIAL_END_ANNOTATION = 'k8s.io/initial-events-end';
+const INITIAL_END_ANNOTATION = 'k8s.io/initial-events-end';
 
 /**
  * `{"resourceVersion":"7","continue":"...","remainingItemCount":3}`; lists of custom resources say

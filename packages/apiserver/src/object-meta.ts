@@ -142,7 +142,7 @@ export function assemble(object: JsonObject, metadata: JsonObject): JsonObject {
 }
 
 /** True for a value that Kubernetes prints as nothing: absent, null, or an empty object or list. */
-export function isEmpty(value: JsonValue | undefined): boolean {
+function isEmpty(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null) return true;
   return isObject(value) || Array.isArray(value) ? Object.keys(value).length === 0 : false;
 }
