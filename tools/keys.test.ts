@@ -4,7 +4,10 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { findKeys } from './keys.ts';
 
-const MEMBERS = readFileSync(join(import.meta.dirname, '../packages/base/src/members.ts'), 'utf8');
+const MEMBERS = readFileSync(
+  join(import.meta.dirname, '../packages/base/src/collections/members.ts'),
+  'utf8',
+);
 const ROOT = '/planted';
 
 /** How many places the law finds in files of the tree with these texts, in their order. */

@@ -11,7 +11,7 @@
  * - objects that inherit nothing, which their type tells (`Bare`);
  * - a key that comes from `Object.keys(object)` or `Object.entries(object)` of the same object.
  *
- * All else is a `Map`, or `ownMember` and `putMember` of `packages/base/src/members.ts`.
+ * All else is a `Map`, or `ownMember` and `putMember` of `packages/base/src/collections/members.ts`.
  */
 import { relative } from 'node:path';
 import { NodeFlags, SyntaxKind, type Node, type SourceFile } from 'typescript/unstable/ast';
@@ -22,7 +22,7 @@ import { API, TypeFlags, type Checker, type Project, type Type } from 'typescrip
 /** What every plain object inherits. */
 const INHERITED: readonly string[] = Object.getOwnPropertyNames(Object.prototype);
 /** The one file that may index objects by any text. */
-const OWN_FILE = 'packages/base/src/members.ts';
+const OWN_FILE = 'packages/base/src/collections/members.ts';
 
 /** One place that breaks the law. */
 interface Finding {

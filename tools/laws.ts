@@ -245,7 +245,7 @@ const REGISTRATIONS: ReadonlySet<string> = new Set(
     'off removeListener removeEventListener'
   ).split(' '),
 );
-const DEFERRED_FILE = 'packages/base/src/deferred.ts';
+const DEFERRED_FILE = 'packages/base/src/time/deferred.ts';
 
 /**
  * What throws in a later turn ends the process unless `deferred.ts` calls it: so it calls whatever
@@ -340,7 +340,7 @@ export function byteTextLaw(file: Parsed, reasons: Readonly<Record<string, strin
   return isAllowed ? [] : found;
 }
 
-const TLS_PARTS = 'packages/base/src/tls-parts.ts';
+const TLS_PARTS = 'packages/base/src/tls/tls-parts.ts';
 const TLS_OPTIONS: ReadonlySet<unknown> = new Set([
   ...['rejectUnauthorized', 'requestCert', 'checkServerIdentity', 'allowPartialTrustChain'],
 ]);

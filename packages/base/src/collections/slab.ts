@@ -1,6 +1,6 @@
 // data plane: bytes outside the JavaScript heap
-import { assert } from './assert.ts';
-import { copyBytes } from './bytes.ts';
+import { assert } from '../assert.ts';
+import { copyBytes } from '../bytes/bytes.ts';
 import { Uint16Column, Uint32Column, Uint8Column } from './column.ts';
 import {
   BLOCK_BYTES_MAX,

@@ -1,5 +1,5 @@
 // data plane: distributions of numbers, recorded without allocation
-import { assert } from './assert.ts';
+import { assert } from '../assert.ts';
 
 const SUB_BITS = 6;
 const SUB_COUNT: number = 1 << SUB_BITS;

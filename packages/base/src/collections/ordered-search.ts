@@ -1,5 +1,5 @@
 // data plane: searching and editing one node of an ordered index
-import { commonPrefix, compareBytes } from './bytes.ts';
+import { commonPrefix, compareBytes } from '../bytes/bytes.ts';
 import {
   CHILDREN,
   COUNT,

@@ -8,7 +8,7 @@
  * Only a broken invariant of the store (`BrokenInvariant`) still ends the process: whatever went on
  * then might write it down.
  */
-import { BrokenInvariant } from './assert.ts';
+import { BrokenInvariant } from '../assert.ts';
 
 /** Whom work is done for: a request, mostly. */
 export interface Owner {

@@ -1,8 +1,8 @@
 // data plane: a hash table of byte keys
-import { assert } from './assert.ts';
-import { compareBytes, copyBytes, hashWords, loadWords } from './bytes.ts';
+import { assert } from '../assert.ts';
+import { compareBytes, copyBytes, hashWords, loadWords } from '../bytes/bytes.ts';
 import { Uint32Column } from './column.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../time/random.ts';
 import { HashSlots } from './hash-slots.ts';
 import { KeyArena } from './key-arena.ts';
 import { Slab } from './slab.ts';

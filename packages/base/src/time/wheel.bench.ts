@@ -3,9 +3,9 @@
  * A million timers of ten seconds each, armed anew as they fire, in steps of one millisecond:
  * 100,000 fire each second. Then another million far away, whose slots move down all at once.
  *
- *     node packages/base/src/wheel.bench.ts [timers] [simulated seconds]
+ *     node packages/base/src/time/wheel.bench.ts [timers] [simulated seconds]
  */
-import { LatencyHistogram } from './histogram.ts';
+import { LatencyHistogram } from '../metrics/histogram.ts';
 import { Random } from './random.ts';
 import { TimerWheel } from './wheel.ts';
 

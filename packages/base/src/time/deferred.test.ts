@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
-import { assertWhole, BrokenInvariant } from './assert.ts';
+import { assertWhole, BrokenInvariant } from '../assert.ts';
 import * as deferred from './deferred.ts';
 
 const FAULT = new Error('planted');

@@ -1,5 +1,5 @@
 // data plane: ids in the order of their keys, with ranks
-import { assert } from './assert.ts';
+import { assert } from '../assert.ts';
 import {
   CHILDREN,
   COUNT,

@@ -1,5 +1,5 @@
 // data plane: hash -> refs, growing one segment at a time
-import { assert } from './assert.ts';
+import { assert } from '../assert.ts';
 
 /**
  * A multimap from 32-bit hashes to refs (non-zero unsigned 32-bit numbers). It compares no keys:

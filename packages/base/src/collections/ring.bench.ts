@@ -1,7 +1,7 @@
 /**
  * Records of 500 bytes through a ring of 64 MiB: appended, read, dropped as the budget asks.
  *
- *     node packages/base/src/ring.bench.ts
+ *     node packages/base/src/collections/ring.bench.ts
  */
 import { ByteRing } from './ring.ts';
 

@@ -3,14 +3,14 @@
  * Fills a key table, an ordered index, columns and a slab with entries, reads them by key and in
  * order, then updates 100,000 a second for a while and watches for pauses.
  *
- *     node packages/base/src/entries.bench.ts [entries] [update seconds]
+ *     node packages/base/src/collections/entries.bench.ts [entries] [update seconds]
  */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { Float64Column, Uint32Column } from './column.ts';
-import { LatencyHistogram } from './histogram.ts';
+import { LatencyHistogram } from '../metrics/histogram.ts';
 import { KeyTable } from './keytable.ts';
 import { OrderedIndex } from './ordered.ts';
-import { Random } from './random.ts';
+import { Random } from '../time/random.ts';
 import { Slab } from './slab.ts';
 
 const ENTRIES = Number(process.argv[2] ?? 3_000_000);

@@ -1,6 +1,6 @@
 // data plane: timers by the million
-import { assert } from './assert.ts';
-import { Float64Column, Int32Column, Uint32Column } from './column.ts';
+import { assert } from '../assert.ts';
+import { Float64Column, Int32Column, Uint32Column } from '../collections/column.ts';
 
 /**
  * A hierarchical timer wheel. Timers are numbers that the caller gives, dense from 0, one moment

@@ -1,4 +1,4 @@
-import { assert } from './assert.ts';
+import { assert } from '../assert.ts';
 
 /**
  * A stream of random numbers that its seed determines (sfc32 by Chris Doty-Humphrey: passes

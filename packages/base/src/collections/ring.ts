@@ -1,6 +1,6 @@
 // data plane: the latest records within a budget of bytes
-import { assert } from './assert.ts';
-import { copyBytes } from './bytes.ts';
+import { assert } from '../assert.ts';
+import { copyBytes } from '../bytes/bytes.ts';
 
 /**
  * A ring takes records of any length, numbers them, and forgets the oldest when its budget is
