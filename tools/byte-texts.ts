@@ -62,7 +62,7 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/nodes/src/port/log-lines.ts': PROTOCOL,
   'packages/nodes/src/port/exec.ts': 'numbers that this program writes to itself',
   'packages/nodes/src/port/remote-streams.ts': 'sizes of windows, as JSON of numbers',
-  'packages/cli/src/parent.ts': SYSTEM,
+  'packages/cli/src/service/parent.ts': SYSTEM,
   'packages/fleet/src/rollup/rolling.ts': ROUND_TRIP,
   'packages/fleet/src/pods/pods-controller.ts': 'uid, phase and namespace, which are ASCII',
   'packages/apiserver/src/header-text.ts': 'the one place that decodes what the wire hands over',

@@ -3,8 +3,8 @@ import { guarded } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { beginWithHugePages } from './huge-pages.ts';
-import { endWithParent } from './parent.ts';
+import { beginWithHugePages } from './service/huge-pages.ts';
+import { endWithParent } from './service/parent.ts';
 
 beginWithHugePages(process.argv.slice(2));
 endWithParent(process.env);

@@ -8,7 +8,7 @@ import { nodesCommand } from './commands/nodes.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
 import { upCommand } from './commands/up.ts';
-import { withTwoDashes } from './store-flags.ts';
+import { withTwoDashes } from './flags/store-flags.ts';
 
 export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;

@@ -3,11 +3,11 @@ import { Command } from 'commander';
 import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
 import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
 import type { AuditFlags } from '@megaplane/apiserver/operations/audit-flags';
-import { addAuditOptions, auditFlagsOf } from '../audit-options.ts';
-import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
-import { addLogOptions, adjustableLogger, logger } from '../logging.ts';
-import type { LogFlags } from '../logging.ts';
-import { serve } from '../service.ts';
+import { addAuditOptions, auditFlagsOf } from '../flags/audit-options.ts';
+import { featureGatesOption, gatesWarning } from '../flags/feature-gates-flag.ts';
+import { addLogOptions, adjustableLogger, logger } from '../service/logging.ts';
+import type { LogFlags } from '../service/logging.ts';
+import { serve } from '../service/service.ts';
 import {
   durabilityModes,
   flagValue,
@@ -18,7 +18,7 @@ import {
   sizeBytes,
   urls,
   wholeNumber,
-} from '../usage.ts';
+} from '../flags/usage.ts';
 
 interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags, AuditFlags {
   readonly dataDir: string;

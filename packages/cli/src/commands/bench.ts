@@ -40,7 +40,7 @@ export function benchCommand(done: (exitCode: number) => void): Command {
       .allowUnknownOption()
       .helpOption(false)
       .action(async (flags: readonly string[]) => {
-        const { runBench } = await import('../bench-program.ts');
+        const { runBench } = await import('../service/bench-program.ts');
         done(await runBench(name, flags));
       });
   }

@@ -7,16 +7,16 @@ import {
   CONTROLLER_FOREIGN,
   refusalOf,
   tuningOf,
-} from '../controller-flags.ts';
-import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
-import { featureGatesOption, gatesWarning } from '../feature-gates-flag.ts';
-import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
-import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
-import type { KlogFlags, LogFlags } from '../logging.ts';
-import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
-import { serve } from '../service.ts';
-import { durationOption, flagValue, flagValues, given, positive } from '../usage.ts';
-import { wholeNumber, words } from '../usage.ts';
+} from '../flags/controller-flags.ts';
+import { addElectionFlags, type ElectionFlags } from '../flags/election-flags.ts';
+import { featureGatesOption, gatesWarning } from '../flags/feature-gates-flag.ts';
+import { addForeignFlags, foreignFlags, foreignWarning } from '../flags/foreign-flags.ts';
+import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../service/logging.ts';
+import type { KlogFlags, LogFlags } from '../service/logging.ts';
+import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
+import { serve } from '../service/service.ts';
+import { durationOption, flagValue, flagValues, given, positive } from '../flags/usage.ts';
+import { wholeNumber, words } from '../flags/usage.ts';
 
 /** kube-controller-manager's. */
 const PORT = 10_257;

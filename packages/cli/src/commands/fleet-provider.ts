@@ -3,12 +3,12 @@ import { Command } from 'commander';
 import type { RunProviderOptions } from '@megaplane/fleet/provider/run';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
-import { addLogOptions } from '../logging.ts';
-import type { LogFlags } from '../logging.ts';
-import { readNamed } from '../named-file.ts';
-import { serve } from '../service.ts';
-import { hostPort, oneOf, wholeNumber } from '../usage.ts';
-import type { HostPort } from '../usage.ts';
+import { addLogOptions } from '../service/logging.ts';
+import type { LogFlags } from '../service/logging.ts';
+import { readNamed } from '../flags/named-file.ts';
+import { serve } from '../service/service.ts';
+import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
+import type { HostPort } from '../flags/usage.ts';
 
 type Done = (exitCode: number) => void;
 

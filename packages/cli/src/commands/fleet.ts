@@ -3,12 +3,12 @@ import { Command } from 'commander';
 import type { ConnectTls } from '@megaplane/fleet/operator/run';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
-import { addLogOptions, logger } from '../logging.ts';
-import type { LogFlags } from '../logging.ts';
-import { readNamed } from '../named-file.ts';
-import { serve } from '../service.ts';
-import { hostPort, oneOf, wholeNumber } from '../usage.ts';
-import type { HostPort } from '../usage.ts';
+import { addLogOptions, logger } from '../service/logging.ts';
+import type { LogFlags } from '../service/logging.ts';
+import { readNamed } from '../flags/named-file.ts';
+import { serve } from '../service/service.ts';
+import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
+import type { HostPort } from '../flags/usage.ts';
 import { providerCommand } from './fleet-provider.ts';
 
 const EXIT_DONE = 0;
@@ -165,7 +165,7 @@ function explainCommand(done: Done): Command {
     )
     .option('--output <format>', 'json', oneOf(['json']), 'json')
     .action(async () => {
-      const { explain } = await import('../fleet-explain.ts');
+      const { explain } = await import('./fleet-explain.ts');
       done(await explain(process.stdin, process.stdout));
     });
 }

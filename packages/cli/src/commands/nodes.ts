@@ -2,12 +2,12 @@
 import { putMember } from '@megaplane/base/members';
 import { Command } from 'commander';
 import { parse } from 'yaml';
-import { addKwokFlags, kwokWarning, managedConflict } from '../kwok-flags.ts';
-import { addLogOptions, logger } from '../logging.ts';
-import type { LogFlags } from '../logging.ts';
-import { readNamed } from '../named-file.ts';
-import { serve } from '../service.ts';
-import { flagValue, oneOf, wholeNumber, words } from '../usage.ts';
+import { addKwokFlags, kwokWarning, managedConflict } from '../flags/kwok-flags.ts';
+import { addLogOptions, logger } from '../service/logging.ts';
+import type { LogFlags } from '../service/logging.ts';
+import { readNamed } from '../flags/named-file.ts';
+import { serve } from '../service/service.ts';
+import { flagValue, oneOf, wholeNumber, words } from '../flags/usage.ts';
 import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';
@@ -233,7 +233,7 @@ async function tlsOf({ tlsCertFile, tlsPrivateKeyFile, clientCaFile, nodeName }:
       clientCa,
     };
   }
-  const { makeServingCertificate } = await import('../serving-certificate.ts');
+  const { makeServingCertificate } = await import('../service/serving-certificate.ts');
   return { ...makeServingCertificate(nodeName), clientCa };
 }
 

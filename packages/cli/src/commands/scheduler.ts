@@ -1,17 +1,17 @@
 /** `megaplane scheduler`: finds nodes for pods on any Kubernetes API server. */
 import { putMember } from '@megaplane/base/members';
 import { Command, Option } from 'commander';
-import { addElectionFlags, type ElectionFlags } from '../election-flags.ts';
-import { addForeignFlags, foreignFlags, foreignWarning } from '../foreign-flags.ts';
-import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../logging.ts';
+import { addElectionFlags, type ElectionFlags } from '../flags/election-flags.ts';
+import { addForeignFlags, foreignFlags, foreignWarning } from '../flags/foreign-flags.ts';
+import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../service/logging.ts';
 import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { Tie } from '@megaplane/scheduler/tie-walk';
-import type { KlogFlags, LogFlags } from '../logging.ts';
-import { electionMembers, SCHEDULER_FOREIGN } from '../scheduler-flags.ts';
-import { addSecureFlags, secureAddressOf, type SecureFlags } from '../secure-flags.ts';
-import { serve } from '../service.ts';
-import { durationOption, flagValues, oneOf, wholeNumber } from '../usage.ts';
-import type { ExplainFlags } from '../scheduler-files.ts';
+import type { KlogFlags, LogFlags } from '../service/logging.ts';
+import { electionMembers, SCHEDULER_FOREIGN } from '../flags/scheduler-flags.ts';
+import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
+import { serve } from '../service/service.ts';
+import { durationOption, flagValues, oneOf, wholeNumber } from '../flags/usage.ts';
+import type { ExplainFlags } from '../flags/scheduler-files.ts';
 
 /** kube-scheduler's. */
 const SECURE_PORT = 10_259;
@@ -82,7 +82,7 @@ function withExplain(command: Command, done: (exitCode: number) => void): Comman
       emulatedVersionOption().default(undefined, '1.36; of scenarios 1.35, as they were recorded'),
     )
     .action(async (pod: string | undefined, _flags: unknown, own: Command) => {
-      const { explainFile, explainPod } = await import('../scheduler-files.ts');
+      const { explainFile, explainPod } = await import('../flags/scheduler-files.ts');
       const flags = explainFlags(command, own);
       if (pod === undefined) return done(explainFile(flags.filename, flags.emulatedVersion));
       if (flags.kubeconfig === undefined) own.error(KUBECONFIG_MISSING);
@@ -180,7 +180,7 @@ function joined(gates: string, before: string): string {
 
 async function run(flags: Flags, own: Command): Promise<number> {
   const { configurationOf, readPlugins, writeConfiguration } =
-    await import('../scheduler-files.ts');
+    await import('../flags/scheduler-files.ts');
   const { changedGates, parseFeatureGates } =
     await import('@megaplane/scheduler/configuration/feature-gates');
   const gates = parseFeatureGates(flags.featureGates);

@@ -1,6 +1,6 @@
 /** `megaplane store snapshot|import|hash|verify`: backups, moving data, checks. */
 import { Command } from 'commander';
-import { oneOf, path, wholeNumber } from '../usage.ts';
+import { oneOf, path, wholeNumber } from '../flags/usage.ts';
 
 type Done = (exitCode: number) => void;
 
@@ -54,7 +54,7 @@ function snapshotCommand(done: Done): Command {
     .argument('<file>', 'the file to write')
     .option('--data-dir <dir>', 'a data directory that no server has open', path);
   addOutput(addRemoteFlags(save)).action(async (file: string, flags: object) => {
-    const { saveSnapshot } = await import('../store-tools.ts');
+    const { saveSnapshot } = await import('../store/store-tools.ts');
     done(await saveSnapshot(file, flags));
   });
   const status = new Command('status')
@@ -65,7 +65,7 @@ function snapshotCommand(done: Done): Command {
     )
     .argument('<file>', 'a snapshot or database of etcd');
   addOutput(status).action(async (file: string, flags: object) => {
-    const { showSnapshot } = await import('../store-tools.ts');
+    const { showSnapshot } = await import('../store/store-tools.ts');
     done(await showSnapshot(file, flags));
   });
   const restore = new Command('restore')
@@ -76,7 +76,7 @@ function snapshotCommand(done: Done): Command {
     )
     .argument('<file>', 'the snapshot');
   addOutput(addRestoreFlags(restore)).action(async (file: string, flags: object) => {
-    const { importSource } = await import('../store-tools.ts');
+    const { importSource } = await import('../store/store-tools.ts');
     done(await importSource(file, flags));
   });
   return snapshot.addCommand(save).addCommand(status).addCommand(restore);
@@ -96,7 +96,7 @@ function importCommand(done: Done): Command {
     .option('--ignore-wal', 'take a directory whose log is ahead of its database file')
     .option('--follow', 'go on with the changes of a running etcd until Ctrl-C');
   addOutput(addRemoteFlags(command)).action(async (source: string, flags: object) => {
-    const { importSource } = await import('../store-tools.ts');
+    const { importSource } = await import('../store/store-tools.ts');
     done(await importSource(source, flags));
   });
   return command;
@@ -112,7 +112,7 @@ function hashCommand(done: Done): Command {
     .option('--data-dir <dir>', 'a data directory that no server has open', path)
     .option('--rev <revision>', 'of which revision; 0 = the newest', wholeNumber(0, 2 ** 53), 0);
   addOutput(addRemoteFlags(command)).action(async (flags: object) => {
-    const { showHash } = await import('../store-tools.ts');
+    const { showHash } = await import('../store/store-tools.ts');
     done(await showHash(flags));
   });
   return command;
@@ -129,7 +129,7 @@ function verifyCommand(done: Done): Command {
     .option('--data-dir <dir>', 'log and snapshots', path, 'default.etcd')
     .option('--repair', 'cut what is damaged, keep a copy of it');
   addOutput(command).action(async (flags: object) => {
-    const { verifyStore } = await import('../store-tools.ts');
+    const { verifyStore } = await import('../store/store-tools.ts');
     done(await verifyStore(flags));
   });
   return command;

@@ -2,16 +2,16 @@
 /** `megaplane store`: etcd v3, in memory and logged. */
 import { Command, Option } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
-import { foreignWarning } from '../foreign-flags.ts';
-import { type LogFlags, addLogOptions, logger } from '../logging.ts';
-import { serve } from '../service.ts';
+import { foreignWarning } from '../flags/foreign-flags.ts';
+import { type LogFlags, addLogOptions, logger } from '../service/logging.ts';
+import { serve } from '../service/service.ts';
 import {
   type ServingFlags,
   addServingFlags,
   environmentFaults,
   readEnvironment,
-} from '../store-flags.ts';
-import { addUnusedFlags, refusedFlag, unusedFlags } from '../unused-flags.ts';
+} from '../flags/store-flags.ts';
+import { addUnusedFlags, refusedFlag, unusedFlags } from '../flags/unused-flags.ts';
 import {
   durabilityModes,
   DURABILITIES,
@@ -23,7 +23,7 @@ import {
   path,
   sizeBytes,
   wholeNumber,
-} from '../usage.ts';
+} from '../flags/usage.ts';
 import { storeTools } from './store-tools.ts';
 
 interface Flags extends ServingFlags, LogFlags {
@@ -69,7 +69,7 @@ function serving(command: Command, done: (exitCode: number) => void): Command {
     }
     if (flags.configFile !== undefined) {
       // As in etcd, the file counts alone: no other flag, nothing from the environment.
-      const { configArguments } = await import('../store-config.ts');
+      const { configArguments } = await import('../flags/store-config.ts');
       const again = serving(flagged().exitOverride(), done);
       await again.parseAsync(configArguments(flags.configFile), { from: 'user' });
       return;
@@ -141,7 +141,7 @@ function described(): Command {
 
 function run(flags: Flags, warn: (message: string) => void): Promise<number> {
   return serve(async () => {
-    const { startStore } = await import('../store-program.ts');
+    const { startStore } = await import('../store/store-program.ts');
     const mode = base(flags.durability);
     const isUnsafe = flags.unsafeNoFsync === true && mode === 'fsync';
     const policies = {

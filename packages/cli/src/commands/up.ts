@@ -2,7 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
 import type { Component } from '../up/plan.ts';
-import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../usage.ts';
+import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../flags/usage.ts';
 
 const EXIT_USAGE = 2;
 export const NODES_MAX = 100_000_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ENGINE_FLAGS } from '../huge-pages.ts';
+import { ENGINE_FLAGS } from '../service/huge-pages.ts';
 import { clusterBytes, crowd, refusal } from './capacity.ts';
 import { childPlan, chosenComponents } from './plan.ts';
 import type { UpOptions } from './plan.ts';

@@ -1,7 +1,7 @@
 /** Which children `up` starts, in which order, with which flags. */
 import { join } from 'node:path';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
-import { ENGINE_FLAGS } from '../huge-pages.ts';
+import { ENGINE_FLAGS } from '../service/huge-pages.ts';
 import type { ChildPlan } from './children.ts';
 
 export const COMPONENTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;

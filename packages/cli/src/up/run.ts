@@ -19,7 +19,7 @@ import {
 } from './kubeconfig.ts';
 import { childPlan, paths } from './plan.ts';
 import type { Component, UpOptions } from './plan.ts';
-import { progress } from './progress.ts';
+import { progress } from '../service/progress.ts';
 import { scrape } from './scrape.ts';
 import { jsonSummary, textSummary } from './summary.ts';
 import type { Timings } from './summary.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { barColumns, drawsBars } from './progress.ts';
+import { barColumns, drawsBars } from '../service/progress.ts';
 import type { UpOptions } from './plan.ts';
 import { quoted, textSummary } from './summary.ts';
 

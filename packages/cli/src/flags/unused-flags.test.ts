@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { NEWER } from '@megaplane/etcd/newer-etcd.sim';
 import { Command } from 'commander';
-import { storeCommand } from './commands/store.ts';
+import { storeCommand } from '../commands/store.ts';
 import { environmentFaults, readEnvironment, withTwoDashes } from './store-flags.ts';
 import { addUnusedFlags, refusedFlag, unusedFlags } from './unused-flags.ts';
 
 /** The table of the docs: each flag of etcd, its releases, and what becomes of it here. */
-const ROWS = readFileSync(join(import.meta.dirname, '../../../docs/etcd-flags.md'), 'utf8')
+const ROWS = readFileSync(join(import.meta.dirname, '../../../../docs/etcd-flags.md'), 'utf8')
   .split('\n')
   .map((line) => /^\| `--([a-z0-9-]+)` \| ([\d., ]+) \| (.*) \|$/.exec(line))
   .filter((row) => row !== null)

@@ -9,7 +9,7 @@ import { makePrivateDirectory, replacePrivately } from '@megaplane/base/private-
 import { issueCertificate } from '@megaplane/apiserver/certificates';
 import { type TlsFlags, type TlsVersion, cipherList, openTls } from '@megaplane/etcd/tls-files';
 import type { ListenTls } from '@megaplane/wire/listener';
-import type { ServingFlags } from './store-flags.ts';
+import type { ServingFlags } from '../flags/store-flags.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 /** A certificate of ours that ends within this is made anew at the start. */

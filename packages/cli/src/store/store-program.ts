@@ -4,9 +4,9 @@ import { runStore } from '@megaplane/etcd/run-store';
 import type { EtcdAddress } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import type { ListenTls } from '@megaplane/wire/listener';
-import { compactionPolicy } from './compaction-flags.ts';
-import type { Service } from './service.ts';
-import type { ServingFlags } from './store-flags.ts';
+import { compactionPolicy } from '../flags/compaction-flags.ts';
+import type { Service } from '../service/service.ts';
+import type { ServingFlags } from '../flags/store-flags.ts';
 import { storeTls } from './store-tls.ts';
 
 const CLIENT_PORT = 2379;

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { withHugePages } from './huge-pages.ts';
 
-const ENTRY = join(import.meta.dirname, 'main.ts');
+const ENTRY = join(import.meta.dirname, '../main.ts');
 const HUGE_KIB = 2048;
 
 test('programs with much memory are told how to deal with it, beside what the user chose', () => {

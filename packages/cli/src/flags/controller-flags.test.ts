@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { chosenControllers } from '@megaplane/controllers/options';
-import { controllersCommand } from './commands/controllers.ts';
+import { controllersCommand } from '../commands/controllers.ts';
 import { CONTROLLER_FOREIGN, refusalOf, tuningOf } from './controller-flags.ts';
 import { foreignFlags } from './foreign-flags.ts';
 import { secureAddressOf, type SecureFlags } from './secure-flags.ts';

@@ -8,9 +8,9 @@ import { Remote } from '@megaplane/etcd/remote';
 import { saveRemote, saveStore, snapshotStatus } from '@megaplane/etcd/snapshot-file';
 import { type OpenStore, openStore } from '@megaplane/store/open';
 import { type VerifyReport, isSound, repair, verifyDirectory } from '@megaplane/store/verify';
-import { Bytes } from './byte-progress.ts';
+import { Bytes } from '../service/byte-progress.ts';
 import { followRemote } from './store-follow.ts';
-import { readNamed } from './named-file.ts';
+import { readNamed } from '../flags/named-file.ts';
 
 const EXIT_DONE = 0;
 const EXIT_FAILED = 1;

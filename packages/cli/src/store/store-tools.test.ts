@@ -10,7 +10,7 @@ const dir = mkdtempSync(join(tmpdir(), 'megaplane-tools-'));
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 function megaplane(...args: readonly string[]) {
-  const main = join(import.meta.dirname, 'main.ts');
+  const main = join(import.meta.dirname, '../main.ts');
   const result = spawnSync(process.execPath, [main, 'store', ...args], { encoding: 'utf8' });
   return { code: result.status, stdout: result.stdout, stderr: result.stderr };
 }

@@ -7,7 +7,7 @@ import type { Remote } from '@megaplane/etcd/remote';
 import { saveRemote } from '@megaplane/etcd/snapshot-file';
 import { openStore } from '@megaplane/store/open';
 import { refuseUsed } from '@megaplane/store/snapshot-writer';
-import { Bytes } from './byte-progress.ts';
+import { Bytes } from '../service/byte-progress.ts';
 
 const LOOK_EVERY_MS = 500;
 /** At most one line on the lag per so long. */

@@ -85,7 +85,7 @@ async function identityOf({
   tlsPrivateKeyFile = '',
 }: SecureFlags): Promise<{ readonly certificate: string; readonly key: string }> {
   if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
-    const { makeServingCertificate } = await import('./serving-certificate.ts');
+    const { makeServingCertificate } = await import('../service/serving-certificate.ts');
     return makeServingCertificate('');
   }
   return {

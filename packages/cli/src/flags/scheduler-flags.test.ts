@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Command } from 'commander';
 import { addElectionFlags } from './election-flags.ts';
 import { addForeignFlags, foreignFlags, foreignWarning } from './foreign-flags.ts';
-import { addKlogFlags, withKlogFlags } from './logging.ts';
+import { addKlogFlags, withKlogFlags } from '../service/logging.ts';
 import { configurationOf } from './scheduler-files.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from './scheduler-flags.ts';
 import { addSecureFlags, secureAddressOf } from './secure-flags.ts';

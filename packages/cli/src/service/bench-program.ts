@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 /** Shells tell a program that ended by signal n by this and n. */
 const SIGNAL_EXIT = 128;
-const FOLDER = join(import.meta.dirname, '../../../bench');
+const FOLDER = join(import.meta.dirname, '../../../../bench');
 
 /** Runs `bench/<name>.ts` with `flags` in the foreground. Resolves with its exit code. */
 export function runBench(name: string, flags: readonly string[]): Promise<number> {

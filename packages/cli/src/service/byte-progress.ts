@@ -1,5 +1,5 @@
 /** Progress of work that is counted in bytes, whose total may be known late. */
-import { type Progress, progress } from './up/progress.ts';
+import { type Progress, progress } from './progress.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
