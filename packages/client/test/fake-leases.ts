@@ -1,8 +1,8 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, stringAt } from '@megaplane/machinery/json';
 import { conflict, notFound } from '@megaplane/machinery/status';
-import type { Client, ClientRequest, ClientResponse } from '../src/client.ts';
-import { noAnswer } from '../src/answer.ts';
+import type { Client, ClientRequest, ClientResponse } from '../src/rest/client.ts';
+import { noAnswer } from '../src/rest/answer.ts';
 import type { FakeTimers } from './fake-timers.ts';
 
 const LEASES = { group: 'coordination.k8s.io', name: 'leases' };

@@ -7,7 +7,7 @@ import type {
   SendDone,
   StreamHandle,
   StreamSink,
-} from '../src/client.ts';
+} from '../src/rest/client.ts';
 import { ObjectHash } from '@megaplane/machinery/sharding/object-hash';
 import { parseShardSelector, selectsHash } from '@megaplane/machinery/sharding/selector';
 import { FakeTimers } from './fake-timers.ts';

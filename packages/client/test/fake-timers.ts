@@ -1,4 +1,4 @@
-import type { Timers } from '../src/client.ts';
+import type { Timers } from '../src/rest/client.ts';
 
 /** Timers that stand still until `advance`. */
 export class FakeTimers implements Timers {

@@ -8,8 +8,8 @@
  */
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { CONTENT, type Client } from './client.ts';
-import { Lru } from './lru.ts';
+import { CONTENT, type Client } from '../rest/client.ts';
+import { Lru } from '../cache/lru.ts';
 
 const OBJECTS_MAX = 4096;
 const SIMILAR_MAX = 10;

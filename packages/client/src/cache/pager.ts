@@ -1,9 +1,9 @@
 /** Reads collections too big for one answer, page by page, item by item, without parsing them. */
 import type { Status } from '@megaplane/machinery/status';
-import { madeUpStatus, statusOf } from './answer.ts';
-import { Backoff } from './backoff.ts';
-import { STATUS_NONE, type Client, type StreamHandle, type StreamSink } from './client.ts';
-import { withQuery } from './list-query.ts';
+import { madeUpStatus, statusOf } from '../rest/answer.ts';
+import { Backoff } from '../rest/backoff.ts';
+import { STATUS_NONE, type Client, type StreamHandle, type StreamSink } from '../rest/client.ts';
+import { withQuery } from '../rest/list-query.ts';
 import { Page } from './page.ts';
 
 /** Items of a page unless told otherwise; upstream's number. */

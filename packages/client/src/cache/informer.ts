@@ -3,7 +3,7 @@
  * per object, the user's typed-array columns hanging on the id. The informer itself holds the key
  * (`namespace/name`), the resourceVersion and nothing else; no JavaScript object per item.
  */
-import type { Client } from './client.ts';
+import type { Client } from '../rest/client.ts';
 import { Reflector } from './reflector.ts';
 import { Rows } from './rows.ts';
 import { Shard, type Sharding } from './shard.ts';

@@ -9,7 +9,7 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
-import type { RequestMetrics } from './request-metrics.ts';
+import type { RequestMetrics } from '../metrics/request-metrics.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Client, ClientRequest, ClientResponse } from './client.ts';
+import type { Client, ClientRequest, ClientResponse } from '../rest/client.ts';
 import { Discovery } from './discovery.ts';
 
 type Answers = Readonly<Record<string, { readonly object: object; readonly etag?: string }>>;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { numberAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { FakeTimers } from '../test/fake-timers.ts';
-import type { Client, SendDone } from './client.ts';
+import { FakeTimers } from '../../test/fake-timers.ts';
+import type { Client, SendDone } from '../rest/client.ts';
 import { createEventRecorder, type EventRecorder } from './event-recorder.ts';
 
 interface Sent {

@@ -33,7 +33,7 @@ import { CONTENT, STATUS_NONE } from './client.ts';
 import { decodeAnswer, noAnswer } from './answer.ts';
 import { Links } from './links.ts';
 import { fieldOf, RequestFields, retryAfterOf } from './request-fields.ts';
-import { RequestMetrics } from './request-metrics.ts';
+import { RequestMetrics } from '../metrics/request-metrics.ts';
 import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
 

@@ -2,7 +2,7 @@
  * Requests per second of processor time that the dispatcher itself costs: a connection that answers
  * at the end of each turn stands in for the wire.
  *
- *     node packages/client/src/dispatcher.bench.ts
+ *     node packages/client/src/rest/dispatcher.bench.ts
  */
 import type { ClientConnection, ClientStream, ResponseSink } from '@megaplane/wire/client';
 import { CONTENT } from './client.ts';

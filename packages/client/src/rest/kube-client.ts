@@ -7,7 +7,7 @@ import type { ClientConnection } from '@megaplane/wire/client';
 import { connect } from '@megaplane/wire/connect';
 import type { Client, ClientLimits } from './client.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { parseKubeconfig, type Endpoint } from './kubeconfig.ts';
+import { parseKubeconfig, type Endpoint } from '../clientcmd/kubeconfig.ts';
 import { systemTimers } from './system-timers.ts';
 
 export const DEFAULT_LIMITS: ClientLimits = {

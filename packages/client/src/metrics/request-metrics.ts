@@ -3,7 +3,7 @@
  * What a client tells of its requests, under the names of client-go (`rest_client_*`), so that
  * dashboards and alerts carry over. Memory grows with methods and status codes alone.
  */
-import type { Method } from './client.ts';
+import type { Method } from '../rest/client.ts';
 import { edgeText } from './exposition.ts';
 
 /** As client-go has them (component-base/metrics/prometheus/restclient). */

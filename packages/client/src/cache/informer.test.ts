@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
-import { FakeServer } from '../test/fake-server.ts';
+import { FakeServer } from '../../test/fake-server.ts';
 import {
   createInformer,
   type Informer,

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { listen } from '@megaplane/wire/listener';
-import { ApiOverWire } from '../test/api-over-wire.ts';
-import { FakeServer } from '../test/fake-server.ts';
+import { ApiOverWire } from '../../test/api-over-wire.ts';
+import { FakeServer } from '../../test/fake-server.ts';
 import { CONTENT, type ClientLimits } from './client.ts';
-import { createInformer } from './informer.ts';
-import { unixEndpoint, type Endpoint } from './kubeconfig.ts';
+import { createInformer } from '../cache/informer.ts';
+import { unixEndpoint, type Endpoint } from '../clientcmd/kubeconfig.ts';
 import { createKubeClient, readKubeconfig, type KubeClient } from './kube-client.ts';
 
 function directory(context: TestContext): string {

@@ -9,7 +9,7 @@
 import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Client, ClientResponse } from './client.ts';
+import type { Client, ClientResponse } from '../rest/client.ts';
 
 const LEASE_DURATION_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeServer } from '../test/fake-server.ts';
+import { FakeServer } from '../../test/fake-server.ts';
 import { readPages, type PagerOptions, type PagerResult } from './pager.ts';
 
 interface Reading {

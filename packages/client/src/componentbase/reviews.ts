@@ -4,7 +4,7 @@
  */
 import { stringAt, valueAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { Client } from './client.ts';
+import type { Client } from '../rest/client.ts';
 
 /** Answers kept at once, of either kind; the oldest goes first. */
 const KEPT_MAX = 1000;

@@ -5,7 +5,7 @@
  */
 import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { Client } from './client.ts';
+import type { Client } from '../rest/client.ts';
 
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 const ACCEPT = `${AGGREGATED},application/json`;

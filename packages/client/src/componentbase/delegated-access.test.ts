@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stringAt } from '@megaplane/machinery/json';
-import type { Client, ClientRequest, ClientResponse } from './client.ts';
+import type { Client, ClientRequest, ClientResponse } from '../rest/client.ts';
 import { DelegatedAccess, type AccessOptions, type PageCredentials } from './delegated-access.ts';
 
 /** Knows the token `good` of the user `jane`, who may do what `mayDo` says. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeConnection, type FakeRequest } from '../test/fake-connection.ts';
-import { FakeTimers } from '../test/fake-timers.ts';
+import { FakeConnection, type FakeRequest } from '../../test/fake-connection.ts';
+import { FakeTimers } from '../../test/fake-timers.ts';
 import { CONTENT, STATUS_NONE, type ClientLimits, type StreamSink } from './client.ts';
 import { Dispatcher } from './dispatcher.ts';
 

@@ -13,8 +13,8 @@ import {
   selectsHash,
   type ShardSelector,
 } from '@megaplane/machinery/sharding/selector';
-import type { Client, StreamHandle, StreamSink } from './client.ts';
-import { withQuery } from './list-query.ts';
+import type { Client, StreamHandle, StreamSink } from '../rest/client.ts';
+import { withQuery } from '../rest/list-query.ts';
 import { Page } from './page.ts';
 
 /**

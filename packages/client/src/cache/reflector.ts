@@ -15,11 +15,11 @@
  */
 import { unreachable } from '@megaplane/base/assert';
 import type { Status } from '@megaplane/machinery/status';
-import { statusOf } from './answer.ts';
-import { Backoff } from './backoff.ts';
-import type { Client, StreamHandle, StreamSink } from './client.ts';
+import { statusOf } from '../rest/answer.ts';
+import { Backoff } from '../rest/backoff.ts';
+import type { Client, StreamHandle, StreamSink } from '../rest/client.ts';
 import type { InformerHandler, InformerMetrics, InformerOptions, Polling } from './informer.ts';
-import { withQuery } from './list-query.ts';
+import { withQuery } from '../rest/list-query.ts';
 import { isInitialEventsEnd } from './object-key.ts';
 import { PAGE_ITEMS, Pages } from './pager.ts';
 import type { Rows } from './rows.ts';

@@ -1,10 +1,10 @@
 /**
  * A million pods of 2 KB into one informer, then changes: rows per second, memory per row, pauses.
  *
- *     node --expose-gc packages/client/src/informer.bench.ts [rows]
+ *     node --expose-gc packages/client/src/cache/informer.bench.ts [rows]
  */
 import { PerformanceObserver, performance } from 'node:perf_hooks';
-import type { Client, StreamSink } from './client.ts';
+import type { Client, StreamSink } from '../rest/client.ts';
 import { createInformer } from './informer.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);

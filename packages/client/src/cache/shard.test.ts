@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
-import { FakeServer } from '../test/fake-server.ts';
+import { FakeServer } from '../../test/fake-server.ts';
 import { createInformer, type Informer } from './informer.ts';
 import { Page } from './page.ts';
 

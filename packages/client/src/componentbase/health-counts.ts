@@ -1,5 +1,5 @@
 /** `/metrics/slis`: how often each health check was asked, and what it said last. */
-import { Exposition } from './exposition.ts';
+import { Exposition } from '../metrics/exposition.ts';
 
 export class HealthCounts {
   readonly #last: Map<string, boolean> = new Map();

@@ -15,9 +15,9 @@ import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { clientAuthority, isPeerTrusted, trustPartialChains } from '@megaplane/base/tls-parts';
 import { stringAt } from '@megaplane/machinery/json';
-import type { Client } from './client.ts';
+import type { Client } from '../rest/client.ts';
 import { DelegatedAccess, type PageCredentials } from './delegated-access.ts';
-import { createKubeClient, type KubeClient } from './kube-client.ts';
+import { createKubeClient, type KubeClient } from '../rest/kube-client.ts';
 
 export interface SecureAddress {
   /** '' for all addresses of the machine. */

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { objectAt } from '@megaplane/machinery/json';
-import { FakeLeases } from '../test/fake-leases.ts';
-import { FakeTimers } from '../test/fake-timers.ts';
-import type { Timers } from './client.ts';
+import { FakeLeases } from '../../test/fake-leases.ts';
+import { FakeTimers } from '../../test/fake-timers.ts';
+import type { Timers } from '../rest/client.ts';
 import { createLeaderElection, type LeaderElection } from './leader-election.ts';
 
 interface Runner {

@@ -4,7 +4,7 @@
  * whether they may. Nobody in particular is `system:anonymous`.
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Client } from './client.ts';
+import type { Client } from '../rest/client.ts';
 import { bearerToken, MASTERS, Reviews, type Caller, type ReviewTimes } from './reviews.ts';
 
 export interface AccessOptions extends ReviewTimes {
