@@ -49,7 +49,8 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/machinery/src/scan.ts': ASCII,
   'packages/client/src/clientcmd/kubeconfig.ts': PEM,
   'packages/controllers/src/certificates/certificate-parts.ts': PEM,
-  'packages/controllers/src/garbage-graph.ts': 'what is no UUID is the uid of nothing',
+  'packages/controllers/src/garbagecollector/garbage-graph.ts':
+    'what is no UUID is the uid of nothing',
   'packages/scheduler/src/extenders/extender-answer.ts': GO_BYTES,
   'packages/nodes/src/lease-bytes.ts': ASCII,
   'packages/nodes/src/renew-times.ts': ASCII,

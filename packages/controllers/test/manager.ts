@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
-import { Manager, type ManagerOptions } from '../src/manager.ts';
-import { chosenControllers, type ControllersOptions } from '../src/options.ts';
+import { Manager, type ManagerOptions } from '../src/manager/manager.ts';
+import { chosenControllers, type ControllersOptions } from '../src/framework/options.ts';
 
 export function startManager(
   client: Client,

@@ -1,6 +1,6 @@
 /** Which requests each of Kubernetes' own signers signs, and what it says of those it does not. */
 import type { CertificateRequest } from '@megaplane/machinery/certificate-request';
-import type { SigningPurpose } from '../options.ts';
+import type { SigningPurpose } from '../framework/options.ts';
 
 export const KUBELET_SERVING = 'kubernetes.io/kubelet-serving';
 export const KUBELET_CLIENT = 'kubernetes.io/kube-apiserver-client-kubelet';

@@ -3,7 +3,7 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
-import type { PodRows } from '../pod-rows.ts';
+import type { PodRows } from '../framework/pod-rows.ts';
 
 const VOLUME_WORDS = [Buffer.from('"claimName"'), Buffer.from('"volumeClaimTemplate"')] as const;
 

@@ -5,10 +5,10 @@
 import type { Client } from '@megaplane/client/client';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import { groupVersionOf, type ApiResource } from '../api-resources.ts';
-import { ObjectCache } from '../object-cache.ts';
-import type { PartOptions } from '../part-options.ts';
-import { Workers, type WorkResult } from '../workers.ts';
+import { groupVersionOf, type ApiResource } from '../framework/api-resources.ts';
+import { ObjectCache } from '../framework/object-cache.ts';
+import type { PartOptions } from '../framework/part-options.ts';
+import { Workers, type WorkResult } from '../framework/workers.ts';
 
 const WORKERS = 1;
 const VERSION = 'storage.k8s.io/v1';

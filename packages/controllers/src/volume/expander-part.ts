@@ -8,10 +8,10 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseQuantity } from '@megaplane/machinery/quantity';
-import type { Announce } from '../announce.ts';
-import { ObjectCache } from '../object-cache.ts';
-import type { PartOptions } from '../part-options.ts';
-import { Workers, type WorkResult } from '../workers.ts';
+import type { Announce } from '../framework/announce.ts';
+import { ObjectCache } from '../framework/object-cache.ts';
+import type { PartOptions } from '../framework/part-options.ts';
+import { Workers, type WorkResult } from '../framework/workers.ts';
 import { migratedPluginOf } from './provisioning.ts';
 
 const WORKERS = 10;
