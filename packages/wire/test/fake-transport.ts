@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Protocol, Transport } from '../src/transport.ts';
+import type { Protocol, Transport } from '../src/transport/transport.ts';
 
 /** A socket made of arrays: what the protocol wrote, and what it asked for. */
 export class FakeTransport implements Transport {

@@ -1,8 +1,8 @@
 /** Scripts for tests of HTTP/2: a socket that is an array, and frames by hand. */
 import assert from 'node:assert/strict';
-import { FRAMES, PREFACE, readUint32, writeFrameHead } from '../src/frames.ts';
-import { writeField } from '../src/hpack-encoder.ts';
-import type { Protocol, Transport } from '../src/transport.ts';
+import { FRAMES, PREFACE, readUint32, writeFrameHead } from '../src/http2/frames.ts';
+import { writeField } from '../src/hpack/hpack-encoder.ts';
+import type { Protocol, Transport } from '../src/transport/transport.ts';
 
 /** A frame that the protocol sent. */
 export interface SentFrame {
