@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '@megaplane/base/random';
+import { DiskTimes } from '../disk-times.ts';
+import { LogWriter } from './log-writer.ts';
+import { SimulatedDisk } from '../simulation/simulated-disk.sim.ts';
+
+test('a segment stays open for who may be flushing it, however many have begun since', () => {
+  const disk = new SimulatedDisk(new Random(1));
+  const open = new Map<number, number>();
+  let held = 7;
+  const writer = new LogWriter({
+    disk,
+    clusterId: Buffer.alloc(8),
+    memberId: Buffer.alloc(8),
+    segment: 7,
+    chain: 0,
+    times: new DiskTimes(),
+    nowMs: () => 0,
+    segmentBytes: 1,
+    flushedElsewhere: () => 0,
+    heldElsewhere: () => held,
+    onSegment: (fd, segment) => open.set(segment, fd),
+    onSnapshot: () => assert.fail('there is no snapshot'),
+  });
+  const flush = (segment: number): void => disk.flush(open.get(segment) ?? -1);
+  writer.start(1);
+  for (let segment = 8; segment <= 12; segment++) writer.cut(segment);
+  for (let segment = 7; segment <= 12; segment++) flush(segment);
+  held = 11;
+  writer.cut(13);
+  for (const segment of [7, 8, 9, 10]) assert.throws(() => flush(segment), /EBADF/);
+  for (const segment of [11, 12, 13]) flush(segment);
+});

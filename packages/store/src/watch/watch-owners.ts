@@ -1,0 +1,40 @@
+// data plane: whom the watchers of a store belong to
+/**
+ * A stream has many watches and a million watches need not name it by a million pointers: each
+ * names the number of its owner, which is kept while any of them is open.
+ */
+import type { Watcher } from '../contract.ts';
+
+export class WatchOwners {
+  readonly #numbers: Map<Watcher, number> = new Map();
+  readonly #owners: (Watcher | null)[] = [];
+  readonly #counts: number[] = [];
+  readonly #free: number[] = [];
+
+  /** The number of an owner that has one watch more. */
+  hold(owner: Watcher): number {
+    const known = this.#numbers.get(owner);
+    if (known !== undefined) {
+      this.#counts[known]!++;
+      return known;
+    }
+    const number = this.#free.length > 0 ? this.#free.pop()! : this.#owners.length;
+    this.#owners[number] = owner;
+    this.#counts[number] = 1;
+    this.#numbers.set(owner, number);
+    return number;
+  }
+
+  /** One watch less. */
+  release(number: number): void {
+    this.#counts[number]!--;
+    if (this.#counts[number] !== 0) return;
+    this.#numbers.delete(this.#owners[number]!);
+    this.#owners[number] = null;
+    this.#free.push(number);
+  }
+
+  get(number: number): Watcher {
+    return this.#owners[number]!;
+  }
+}
