@@ -9,8 +9,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { GO_BUILD_MS, GoPeer } from '@megaplane/base/go-peer.sim';
 import { openStore } from '@megaplane/store/open';
-import { has, startEtcd } from '../src/peer.sim.ts';
-import { serveEtcd } from '../src/run-store.ts';
+import { has, startEtcd } from '../src/testing/peer.sim.ts';
+import { serveEtcd } from '../src/server/run-store.ts';
 
 const RUN_MS = 60_000;
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 /** etcd's texts about users, roles and tokens; clients match on them. */
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcCode } from '@megaplane/wire/grpc';
-import { ETCD, type EtcdFailure } from '../failures.ts';
+import { ETCD, type EtcdFailure } from '../codec/failures.ts';
 
 const { failedPrecondition, invalidArgument, permissionDenied, unauthenticated } = GRPC_CODES;
 

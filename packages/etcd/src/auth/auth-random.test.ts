@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { openStore } from '@megaplane/store/open';
-import { NEWER, NEWER_SKIP } from '../newer-etcd.sim.ts';
-import { type Fields, Peer, encode, startEtcd } from '../peer.sim.ts';
-import { Message } from '../recipes/message.ts';
-import { sameLease } from '../random-requests.sim.ts';
-import { serveEtcd } from '../run-store.ts';
-import { showWatch } from '../watch-peer.sim.ts';
+import { NEWER, NEWER_SKIP } from '../testing/newer-etcd.sim.ts';
+import { type Fields, Peer, encode, startEtcd } from '../testing/peer.sim.ts';
+import { Message } from '../codec/message.ts';
+import { sameLease } from '../testing/random-requests.sim.ts';
+import { serveEtcd } from '../server/run-store.ts';
+import { showWatch } from '../watch/watch-peer.sim.ts';
 
 const STEPS = process.env['MEGAPLANE_LONG'] === undefined ? 250 : 10_000;
 /** Who calls: tokens of logins, the newest of each slot; one is no token, one nobody's. */

@@ -11,10 +11,10 @@ import {
   writeInt64Field,
   writeTextField,
 } from '@megaplane/wire/protobuf-write';
-import type { EtcdContext } from '../context.ts';
-import { ETCD, type EtcdFailure } from '../failures.ts';
-import { isMessage, unlessMalformed } from '../whole-message.ts';
-import { answer } from '../put.ts';
+import type { EtcdContext } from '../call/context.ts';
+import { ETCD, type EtcdFailure } from '../codec/failures.ts';
+import { isMessage, unlessMalformed } from '../codec/whole-message.ts';
+import { answer } from '../kv/put.ts';
 import { AUTH } from './auth-failures.ts';
 import { type AuthState, ROOT } from './auth-state.ts';
 import { PASSWORD_BYTES_MAX, SALT_BYTES, checkPassword, hashPassword } from './bcrypt.ts';

@@ -2,7 +2,7 @@
  * Users, roles and their revision: the rules of etcd's auth store, without passwords' work and
  * without tokens. Each change is one revision of this state, not of the keys.
  */
-import type { EtcdFailure } from '../failures.ts';
+import type { EtcdFailure } from '../codec/failures.ts';
 import { AUTH } from './auth-failures.ts';
 import { type Permission, Rights, isValidRange } from './permissions.ts';
 

@@ -5,7 +5,7 @@ import { createPrivateKey, createPublicKey, randomBytes, randomInt } from 'node:
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@megaplane/base/limits';
 import type { GrpcMethods } from '@megaplane/wire/grpc';
-import type { EtcdContext } from '../context.ts';
+import type { EtcdContext } from '../call/context.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { AuthService } from './auth-service.ts';
 import { AUTH_DOCUMENT, AuthState } from './auth-state.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, test } from 'node:test';
 import { openStore } from '@megaplane/store/open';
-import { serveEtcd } from '../run-store.ts';
+import { serveEtcd } from '../server/run-store.ts';
 import { EtcdClient, type EtcdResult } from './client.ts';
 import { parseEndpoints } from './endpoints.ts';
 import type { WatchAnswer } from './messages.ts';

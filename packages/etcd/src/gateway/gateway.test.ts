@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type OpenStore, openStore } from '@megaplane/store/open';
-import { has, startEtcd } from '../peer.sim.ts';
-import { type EtcdServer, serveEtcd } from '../run-store.ts';
+import { has, startEtcd } from '../testing/peer.sim.ts';
+import { type EtcdServer, serveEtcd } from '../server/run-store.ts';
 
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';

@@ -7,11 +7,11 @@ import type { CloseReason, Connection, Exchange, FieldList } from '@megaplane/wi
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
 import { GATEWAY_MARK } from '../auth/auth-guard.ts';
-import type { ServedMethods } from '../served-methods.ts';
+import type { ServedMethods } from '../call/served-methods.ts';
 import { encodeJson } from './json-request.ts';
 import { goString, showJson } from './json-response.ts';
 import { JsonDocuments, JsonError, JsonPieces } from './json-text.ts';
-import { GATEWAY_ROUTES, type GatewayRoute } from './schema.ts';
+import { GATEWAY_ROUTES, type GatewayRoute } from '../codec/schema.ts';
 
 const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';

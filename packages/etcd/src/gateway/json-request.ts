@@ -2,7 +2,7 @@
 import { ownMember } from '@megaplane/base/members';
 import { decodeBase64 } from '@megaplane/base/base64';
 import { JsonDocuments, JsonError, type Json } from './json-text.ts';
-import { ENUMS, type Field, type Kind, messageOf } from './schema.ts';
+import { ENUMS, type Field, type Kind, messageOf } from '../codec/schema.ts';
 
 const INT64_MIN = -(2n ** 63n);
 const LIMITS: Readonly<Record<string, readonly [bigint, bigint]>> = {

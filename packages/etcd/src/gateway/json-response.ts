@@ -4,7 +4,7 @@
  */
 import { ownMember } from '@megaplane/base/members';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
-import { ENUMS, type Field, messageOf } from './schema.ts';
+import { ENUMS, type Field, messageOf } from '../codec/schema.ts';
 
 /** Go escapes these in JSON too, so that it can stand in HTML. */
 const ESCAPED = /[<>&\u2028\u2029]/g;

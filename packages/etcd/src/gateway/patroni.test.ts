@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openStore } from '@megaplane/store/open';
-import { has, startEtcd } from '../peer.sim.ts';
-import { serveEtcd } from '../run-store.ts';
+import { has, startEtcd } from '../testing/peer.sim.ts';
+import { serveEtcd } from '../server/run-store.ts';
 
 const SKIP =
   has('etcd') && has('etcdctl') ? false : 'needs etcd: apt-get install etcd-server etcd-client';

@@ -4,8 +4,8 @@ import { gunzipSync } from 'node:zlib';
 import { after, before, test } from 'node:test';
 import { ALARM_CORRUPT, ALARM_NO_SPACE } from '@megaplane/store/alarms';
 import { type OpenStore, openStore } from '@megaplane/store/open';
-import { Peer } from '../peer.sim.ts';
-import { type EtcdServer, serveEtcd } from '../run-store.ts';
+import { Peer } from '../testing/peer.sim.ts';
+import { type EtcdServer, serveEtcd } from '../server/run-store.ts';
 
 let opened: OpenStore;
 let server: EtcdServer;

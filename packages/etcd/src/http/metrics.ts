@@ -5,11 +5,11 @@
  */
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import { DiskTimes } from '@megaplane/store/disk-times';
-import { APPLIED, type CallTimes, doubled } from '../call-measures.ts';
-import type { EtcdContext } from '../context.ts';
-import { ETCD_VERSION, bytesInUse, bytesTaken } from '../maintenance.ts';
-import type { MethodCount, ServedMethods } from '../served-methods.ts';
-import type { WatchService } from '../watch.ts';
+import { APPLIED, type CallTimes, doubled } from '../call/call-measures.ts';
+import type { EtcdContext } from '../call/context.ts';
+import { ETCD_VERSION, bytesInUse, bytesTaken } from '../maintenance/maintenance.ts';
+import type { MethodCount, ServedMethods } from '../call/served-methods.ts';
+import type { WatchService } from '../watch/watch.ts';
 import { Exposition, type Labels, labelText } from './exposition.ts';
 import type { Health } from './health.ts';
 import type { ProcessStats } from './process-stats.ts';

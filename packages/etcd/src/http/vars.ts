@@ -1,5 +1,5 @@
 /** `/debug/vars`, as Go's expvar prints what etcd publishes: for scripts that look there. */
-import type { EtcdContext } from '../context.ts';
+import type { EtcdContext } from '../call/context.ts';
 import type { ProcessSizes } from './process-stats.ts';
 
 /** One line for each; of Go's memory what has a meaning here. */
