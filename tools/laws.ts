@@ -212,7 +212,7 @@ const JSON_READERS: readonly string[] = [
   'packages/machinery/src/json-text.ts',
   'packages/machinery/src/json-reader.ts',
   'packages/machinery/src/written-numbers.ts',
-  'packages/nodes/src/templates/sprig-functions.ts',
+  'packages/nodes/src/gotemplate/sprig-functions.ts',
 ];
 
 /** `JSON.parse` rounds the integers of objects: they are read by `parseJson`. */

@@ -8,7 +8,7 @@ import { readPages } from '@megaplane/client/pager';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { isPassing, tryOn } from '../try-on.ts';
+import { isPassing, tryOn } from '../client/try-on.ts';
 import { covers, FAULTS_NAME, FAULTS_NAMESPACE, readFaults, takes, type Fault } from './fault.ts';
 
 export interface FaultsOptions {

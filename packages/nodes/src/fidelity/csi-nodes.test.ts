@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../../test/fake-client.ts';
-import { SimulatorMetrics } from '../simulator-metrics.ts';
+import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { CsiNodes } from './csi-nodes.ts';
 
 function made(count: number): { readonly client: FakeClient; readonly nodes: CsiNodes } {

@@ -3,7 +3,7 @@
  * again, ever more seldom; a few are under way at once, so that a start is no storm.
  */
 import { STATUS_NONE, CONTENT, type Client } from '@megaplane/client/client';
-import type { SimulatorMetrics } from '../simulator-metrics.ts';
+import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 
 const COLLECTION = '/apis/storage.k8s.io/v1/csinodes';
 /** Which volumes of the tree CSI drivers take over, as kubelet v1.36.1 says it. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { StreamHandle, StreamSink } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { FakeClient } from '../../test/fake-client.ts';
-import { SimulatorMetrics } from '../simulator-metrics.ts';
+import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { CALLS, parseCalls, type Call } from './calls.ts';
 import { imageList } from './image-list.ts';
 import { KubeletTraffic } from './kubelet-traffic.ts';

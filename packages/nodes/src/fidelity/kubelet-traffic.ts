@@ -11,7 +11,7 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
-import type { SimulatorMetrics } from '../simulator-metrics.ts';
+import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import type { Call } from './calls.ts';
 import { CsiNodes } from './csi-nodes.ts';
 import { KubeletWatch } from './kubelet-watch.ts';

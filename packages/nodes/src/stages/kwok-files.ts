@@ -2,9 +2,9 @@
 /** kwok's files as texts: each is read once, at the start, so that all later worlds agree. */
 import { isUtf8 } from 'node:buffer';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { homePath } from '../home-path.ts';
-import { PortConfig } from '../port/port-config.ts';
-import { stageFunctions } from '../templates/stage-functions.ts';
+import { homePath } from '../client/home-path.ts';
+import { PortConfig } from '../server/port-config.ts';
+import { stageFunctions } from '../gotemplate/stage-functions.ts';
 import { kustomizedFiles } from './kustomization.ts';
 import type { StageLanguages } from './stage-file.ts';
 import { loadStages, stageSetFile, STAGE_SETS, type KwokFile } from './stage-sets.ts';

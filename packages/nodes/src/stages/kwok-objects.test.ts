@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClientRequest, ClientResponse, StreamHandle } from '@megaplane/client/client';
 import { FakeClient } from '../../test/fake-client.ts';
-import { PORT_KINDS } from '../port/port-config.ts';
+import { PORT_KINDS } from '../server/port-config.ts';
 import { KwokObjects } from './kwok-objects.ts';
 
 const KINDS: readonly (readonly [string, string])[] = [

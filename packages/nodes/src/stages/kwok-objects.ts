@@ -7,7 +7,7 @@
 import type { Client } from '@megaplane/client/client';
 import { Discovery } from '@megaplane/client/discovery';
 import { createInformer, type Informer } from '@megaplane/client/informer';
-import { HOST_KINDS } from '../port/port-config.ts';
+import { HOST_KINDS } from '../server/port-config.ts';
 import { STAGE_API_VERSION } from './stage-file.ts';
 import { parseJson } from '@megaplane/machinery/json-text';
 

@@ -5,8 +5,8 @@ import { compileCel, type Program } from '@megaplane/machinery/cel/program';
 import { stageEnvironment, type ExpressionClock } from '../cel/kwok-functions.ts';
 import { JqError } from '../jq/jq-lexer.ts';
 import { JqQuery } from '../jq/jq.ts';
-import { TemplateError } from '../templates/template-lexer.ts';
-import { Template, type TemplateFunctions } from '../templates/template-run.ts';
+import { TemplateError } from '../gotemplate/template-lexer.ts';
+import { Template, type TemplateFunctions } from '../gotemplate/template-run.ts';
 import { METADATA, readDocuments, type Field } from './yaml-fields.ts';
 import type {
   SelectorOperator,

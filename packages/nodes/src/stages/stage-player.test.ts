@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EventRecorder } from '@megaplane/client/event-recorder';
 import { FakeClient } from '../../test/fake-client.ts';
-import { SimulatorMetrics } from '../simulator-metrics.ts';
-import { stageFunctions } from '../templates/stage-functions.ts';
+import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
+import { stageFunctions } from '../gotemplate/stage-functions.ts';
 import { readStageFile } from './stage-file.ts';
 import { StagePlayer } from './stage-player.ts';
 

@@ -22,8 +22,8 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
-import { TemplateError } from '../templates/template-lexer.ts';
-import type { SimulatorMetrics } from '../simulator-metrics.ts';
+import { TemplateError } from '../gotemplate/template-lexer.ts';
+import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import {
   applyRequest,
   deleteRequest,

@@ -5,7 +5,7 @@ import { isObject } from '@megaplane/machinery/json-value';
 import { applyPatch } from '@megaplane/machinery/patch';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { isScalar, parseAllDocuments, Scalar, visit, type Document } from 'yaml';
-import type { Template } from '../templates/template-run.ts';
+import type { Template } from '../gotemplate/template-run.ts';
 import { StageError, type StageStep } from './stage.ts';
 
 /** Where objects of a kind live. */

@@ -5,7 +5,7 @@ import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { applyPatch } from '@megaplane/machinery/patch';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
-import { stageFunctions } from '../templates/stage-functions.ts';
+import { stageFunctions } from '../gotemplate/stage-functions.ts';
 import { readStageFile } from './stage-file.ts';
 import { deleteRequest, patchRequest, type StageResource } from './stage-requests.ts';
 import { stageSetFile, type StageSet } from './stage-sets.ts';

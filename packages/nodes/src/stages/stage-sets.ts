@@ -1,6 +1,6 @@
 /** Which stages play: files that the user names, or the sets that come with the program. */
 import { fileURLToPath } from 'node:url';
-import { PORT_KINDS, type PortConfig } from '../port/port-config.ts';
+import { PORT_KINDS, type PortConfig } from '../server/port-config.ts';
 import { CONFIGURATION_API_VERSION } from './kwok-configuration.ts';
 import { readStageFile, STAGE_API_VERSION, TOP_FIELDS, type OtherDocument } from './stage-file.ts';
 import type { StageLanguages } from './stage-file.ts';

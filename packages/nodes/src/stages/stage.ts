@@ -16,7 +16,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { selfOf } from '../cel/go-struct.ts';
 import type { JqQuery } from '../jq/jq.ts';
-import type { Template } from '../templates/template-run.ts';
+import type { Template } from '../gotemplate/template-run.ts';
 import { durationMs, wholeNumberOf } from './go-numbers.ts';
 
 export type SelectorOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
