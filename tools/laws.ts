@@ -209,9 +209,9 @@ const OBJECT_LAYERS = ['machinery', 'apiserver', 'client', 'scheduler', 'nodes',
 
 /** What reads JSON for others, and one that reads it as Go programs without types do. */
 const JSON_READERS: readonly string[] = [
-  'packages/machinery/src/json-text.ts',
-  'packages/machinery/src/json-reader.ts',
-  'packages/machinery/src/written-numbers.ts',
+  'packages/machinery/src/json/json-text.ts',
+  'packages/machinery/src/json/json-reader.ts',
+  'packages/machinery/src/json/written-numbers.ts',
   'packages/nodes/src/gotemplate/sprig-functions.ts',
 ];
 

@@ -1,5 +1,5 @@
 /** What expressions of admission see: match conditions of webhooks, policies, and mutations. */
-import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from './authorizer-library.ts';
+import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from './library/authorizer-library.ts';
 import type { Environment, StructType } from './checker.ts';
 import { celEnvironment } from './program.ts';
 import {
@@ -13,8 +13,8 @@ import {
   TIMESTAMP,
   type CelType,
   type FieldType,
-} from './typing.ts';
-import { CelObject, type CelValue } from './values.ts';
+} from './values/typing.ts';
+import { CelObject, type CelValue } from './values/values.ts';
 
 /** An object type with these fields. */
 export function objectOf(name: string, fields: Readonly<Record<string, CelType>>): CelType {

@@ -1,6 +1,6 @@
 /** Kinds as types of CEL, to check the expressions of policies against. */
-import type { SchemaNode } from '../custom/schema-node.ts';
-import { findTypeOfKind, type Shape, type Type } from '../schema.ts';
+import type { SchemaNode } from '../structural/schema/schema-node.ts';
+import { findTypeOfKind, type Shape, type Type } from '../scheme/schema.ts';
 import {
   BOOL,
   BYTES,
@@ -13,7 +13,7 @@ import {
   TIMESTAMP,
   type CelType,
   type FieldType,
-} from './typing.ts';
+} from './values/typing.ts';
 import { declaredType, escapeName } from './declarations.ts';
 
 const SCALARS: Readonly<Record<string, CelType>> = {

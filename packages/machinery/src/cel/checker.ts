@@ -1,7 +1,7 @@
 /** Types of every part of an expression, or what is wrong with them. */
-import type { FunctionTable, Overload } from './functions.ts';
-import { pathOf } from './parser.ts';
-import type { CallExpr, Expr, Fold, Issue, Selection, StructExpr } from './syntax.ts';
+import type { FunctionTable, Overload } from './values/functions.ts';
+import { pathOf } from './syntax/parser.ts';
+import type { CallExpr, Expr, Fold, Issue, Selection, StructExpr } from './syntax/syntax.ts';
 import {
   BOOL,
   BYTES,
@@ -26,8 +26,8 @@ import {
   type CelType,
   TriedSubstitution,
   type Substitution,
-} from './typing.ts';
-import { Uint, type CelValue } from './values.ts';
+} from './values/typing.ts';
+import { Uint, type CelValue } from './values/values.ts';
 
 /** A type that expressions can construct: `Object{...}`. */
 export interface StructType {

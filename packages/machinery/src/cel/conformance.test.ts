@@ -16,7 +16,7 @@ import {
   TIMESTAMP,
   UINT,
   type CelType,
-} from './typing.ts';
+} from './values/typing.ts';
 import {
   ArrayList,
   CelError,
@@ -26,7 +26,7 @@ import {
   TypeValue,
   Uint,
   type CelValue,
-} from './values.ts';
+} from './values/values.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 interface Case {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { STANDARD_LIBRARY } from './standard-library.ts';
-import { CelError, Uint, type CelValue } from './values.ts';
+import { STANDARD_LIBRARY } from './library/standard-library.ts';
+import { CelError, Uint, type CelValue } from './values/values.ts';
 
 /** What Go's `strconv` made of a text; a member is absent where it refused. */
 interface Vector {

@@ -3,7 +3,7 @@
  * are made when first asked for: most expressions name few of them.
  */
 import { ownMember } from '@megaplane/base/members';
-import type { SchemaNode } from '../custom/schema-node.ts';
+import type { SchemaNode } from '../structural/schema/schema-node.ts';
 import {
   BOOL,
   BYTES,
@@ -18,7 +18,7 @@ import {
   mapOf,
   STRING,
   TIMESTAMP,
-} from './typing.ts';
+} from './values/typing.ts';
 
 /** Bytes of the largest request; bounds what a schema leaves open. */
 const REQUEST_BYTES_MAX = 3 * 1024 * 1024;

@@ -4,9 +4,15 @@
  */
 import { ownMember } from '@megaplane/base/members';
 import type { Checked, Environment, StructType } from './checker.ts';
-import { isOfType, type Overload } from './functions.ts';
-import { hasMembers, NO_OVERLOAD, noMember, noOverload, notIterable } from './no-overload.ts';
-import { compilePattern } from './regex-library.ts';
+import { isOfType, type Overload } from './values/functions.ts';
+import {
+  hasMembers,
+  NO_OVERLOAD,
+  noMember,
+  noOverload,
+  notIterable,
+} from './values/no-overload.ts';
+import { compilePattern } from './library/regex-library.ts';
 import {
   callCostOf,
   needsResult,
@@ -14,8 +20,16 @@ import {
   MAP_COST,
   STRUCT_COST,
   type CallCost,
-} from './runtime-cost.ts';
-import type { CallExpr, Expr, Fold, ListExpr, MapExpr, Selection, StructExpr } from './syntax.ts';
+} from './cost/runtime-cost.ts';
+import type {
+  CallExpr,
+  Expr,
+  Fold,
+  ListExpr,
+  MapExpr,
+  Selection,
+  StructExpr,
+} from './syntax/syntax.ts';
 import {
   alternative,
   based,
@@ -30,7 +44,7 @@ import {
   type Frame,
   type Step,
 } from './steps.ts';
-import { DYN } from './typing.ts';
+import { DYN } from './values/typing.ts';
 import {
   ArrayList,
   CelError,
@@ -44,7 +58,7 @@ import {
   typeNameOf,
   Uint,
   type CelValue,
-} from './values.ts';
+} from './values/values.ts';
 
 /** A step, or what a constant part of the expression fails with. */
 export type CompiledTree =

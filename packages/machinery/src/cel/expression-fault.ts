@@ -1,5 +1,5 @@
 /** What validation says of an expression that does not compile. */
-import { internalFieldError, invalidValue, type FieldError } from '../fielderrors.ts';
+import { internalFieldError, invalidValue, type FieldError } from '../meta/fielderrors.ts';
 import { failureText, type Uncompiled } from './program.ts';
 
 /** Where a constant part of it fails, upstream takes that for its own error. */

@@ -1,11 +1,11 @@
 /** What an expression makes is bound before it is made; what it cannot pay for is not done. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JsonValue } from '../json-value.ts';
-import { fromJson } from './json-values.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import { fromJson } from './values/json-values.ts';
 import { celEnvironment, compileCel, type Evaluation } from './program.ts';
-import { DYN } from './typing.ts';
-import { CelError, CelMap } from './values.ts';
+import { DYN } from './values/typing.ts';
+import { CelError, CelMap } from './values/values.ts';
 
 const environment = celEnvironment({ variables: { object: DYN }, canBind: true });
 

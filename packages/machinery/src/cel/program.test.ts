@@ -1,19 +1,19 @@
-import { addressFault } from './address-faults.ts';
-import { parseGoUrl } from '../go-url.ts';
-import { versionFault } from './version-faults.ts';
+import { addressFault } from './values/address-faults.ts';
+import { parseGoUrl } from '../gotext/go-url.ts';
+import { versionFault } from './values/version-faults.ts';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { authorizerValue, AUTHORIZER_TYPE } from './authorizer-library.ts';
-import { SchemaGraph } from '../custom/schema-graph.ts';
-import type { JsonObject } from '../json-value.ts';
+import { authorizerValue, AUTHORIZER_TYPE } from './library/authorizer-library.ts';
+import { SchemaGraph } from '../structural/schema/schema-graph.ts';
+import type { JsonObject } from '../json/json-value.ts';
 import { declaredType } from './declarations.ts';
-import type { CelType } from './typing.ts';
-import { fromJson } from './json-values.ts';
+import type { CelType } from './values/typing.ts';
+import { fromJson } from './values/json-values.ts';
 import { celEnvironment, compileCel } from './program.ts';
-import { BOOL, DYN, INT, opaque, STRING, typeText } from './typing.ts';
-import { CelError, type CelValue } from './values.ts';
+import { BOOL, DYN, INT, opaque, STRING, typeText } from './values/typing.ts';
+import { CelError, type CelValue } from './values/values.ts';
 import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
 
 const anything = celEnvironment({

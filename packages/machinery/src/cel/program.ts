@@ -4,27 +4,27 @@
  * A program is compiled for an environment (which variables there are and of which types) and is
  * kept by its text. Evaluation never throws; it gives a value or an error with cel-go's words.
  */
-import { AUTHORIZER_LIBRARY } from './authorizer-library.ts';
+import { AUTHORIZER_LIBRARY } from './library/authorizer-library.ts';
 import { check, type Checked, type Environment, type StructType } from './checker.ts';
-import { estimateCost } from './cost-estimate.ts';
-import type { CostRange } from './cost-range.ts';
+import { estimateCost } from './cost/cost-estimate.ts';
+import type { CostRange } from './cost/cost-range.ts';
 import { compileTree } from './evaluator.ts';
 import { OVER_BUDGET, type Bindings, type Frame, type Step } from './steps.ts';
 import { literalTypeIssues } from './literal-types.ts';
 import { formatIssue } from './format-check.ts';
-import { FORMAT_LIBRARY, PATCH_LIBRARY } from './format-library.ts';
-import { tableOf, type FunctionTable, type Library } from './functions.ts';
-import { forgetKeys } from './json-values.ts';
-import { LIST_LIBRARY, SET_LIBRARY } from './list-library.ts';
-import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './network-library.ts';
-import { OPTIONAL_LIBRARY } from './optional-library.ts';
-import { parseCel } from './parser.ts';
-import { QUANTITY_LIBRARY, SEMVER_LIBRARY } from './quantity-library.ts';
-import { compilePattern, REGEX_LIBRARY } from './regex-library.ts';
-import { STANDARD_LIBRARY } from './standard-library.ts';
-import { STRING_LIBRARY } from './string-library.ts';
-import { issueText, partsOf, type Expr, type Issue } from './syntax.ts';
-import { parseCelDuration, parseTimestamp, TIME_LIBRARY } from './time-library.ts';
+import { FORMAT_LIBRARY, PATCH_LIBRARY } from './library/format-library.ts';
+import { tableOf, type FunctionTable, type Library } from './values/functions.ts';
+import { forgetKeys } from './values/json-values.ts';
+import { LIST_LIBRARY, SET_LIBRARY } from './library/list-library.ts';
+import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './library/network-library.ts';
+import { OPTIONAL_LIBRARY } from './library/optional-library.ts';
+import { parseCel } from './syntax/parser.ts';
+import { QUANTITY_LIBRARY, SEMVER_LIBRARY } from './library/quantity-library.ts';
+import { compilePattern, REGEX_LIBRARY } from './library/regex-library.ts';
+import { STANDARD_LIBRARY } from './library/standard-library.ts';
+import { STRING_LIBRARY } from './library/string-library.ts';
+import { issueText, partsOf, type Expr, type Issue } from './syntax/syntax.ts';
+import { parseCelDuration, parseTimestamp, TIME_LIBRARY } from './values/time-library.ts';
 import {
   BOOL,
   BYTES,
@@ -41,8 +41,8 @@ import {
   typeOf,
   UINT,
   type CelType,
-} from './typing.ts';
-import { CelError, type CelValue } from './values.ts';
+} from './values/typing.ts';
+import { CelError, type CelValue } from './values/values.ts';
 
 /** Units that one evaluation of one expression may cost (upstream's PerCallLimit). */
 export const CALL_COST_MAX = 1_000_000;

@@ -1,6 +1,6 @@
 /** What the steps of an expression are, and those that evaluate their operands by need. */
-import { NO_OVERLOAD } from './no-overload.ts';
-import type { Expr, Fold } from './syntax.ts';
+import { NO_OVERLOAD } from './values/no-overload.ts';
+import type { Expr, Fold } from './syntax/syntax.ts';
 import {
   CelError,
   isEqual,
@@ -8,7 +8,7 @@ import {
   typeNameOf,
   type ArrayList,
   type CelValue,
-} from './values.ts';
+} from './values/values.ts';
 
 /** Values of the variables of an environment; undefined: not bound. */
 export type Bindings = Readonly<Record<string, CelValue | undefined>>;

@@ -1,5 +1,5 @@
 /** Rules of a schema: `node packages/machinery/src/cel/validation-rules.bench.ts`. */
-import { SchemaGraph } from '../custom/schema-graph.ts';
+import { SchemaGraph } from '../structural/schema/schema-graph.ts';
 import { declaredType } from './declarations.ts';
 import { compileRules, evaluateRules, ruleBudget } from './validation-rules.ts';
 

@@ -3,11 +3,11 @@
  * value, `oldSelf` the one that it replaces; a rule that names `oldSelf` runs only where there is
  * one. Texts are upstream's.
  */
-import type { JsonValue } from '../json-value.ts';
-import { quoted } from '../quoting.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import { quoted } from '../json/quoting.ts';
 import type { Environment } from './checker.ts';
 import type { Bindings } from './steps.ts';
-import { fromJson } from './json-values.ts';
+import { fromJson } from './values/json-values.ts';
 import {
   CALL_COST_MAX,
   celEnvironment,
@@ -16,8 +16,8 @@ import {
   OBJECT_COST_MAX,
   type Program,
 } from './program.ts';
-import { optionalOf, type CelType } from './typing.ts';
-import { CelError, Optional } from './values.ts';
+import { optionalOf, type CelType } from './values/typing.ts';
+import { CelError, Optional } from './values/values.ts';
 
 export interface ValidationRule {
   readonly rule: string;

@@ -1,15 +1,15 @@
 /** What an object counts for in quotas, and which quotas it falls under. */
-import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
-import { isNumber, type JsonObject, type JsonValue } from '../json-value.ts';
-import { parseQuantity, Quantity } from '../quantity.ts';
-import type { Resource } from '../kinds.ts';
+import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
+import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { parseQuantity, Quantity } from '../meta/quantity.ts';
+import type { Resource } from '../scheme/kinds.ts';
 import {
   containerAmounts,
   hasWholeAmounts,
   podAmounts,
   qosClassOf,
   type Amounts,
-} from './pod-resources.ts';
+} from '../meta/pod-resources.ts';
 
 const ONE = new Quantity(1n, 0, 'DecimalSI');
 

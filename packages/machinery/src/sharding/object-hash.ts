@@ -1,6 +1,6 @@
 // data plane
 /** The hash of an object's shard field, found in its JSON without parsing it. */
-import { MemberCursor, stringValue } from '../scan.ts';
+import { MemberCursor, stringValue } from '../json/scan.ts';
 import { ShardHash } from './hash.ts';
 import type { ShardField } from './selector.ts';
 

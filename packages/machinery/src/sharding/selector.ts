@@ -7,7 +7,7 @@
  * kube-apiserver v1.36's.
  */
 import { ownMember } from '@megaplane/base/members';
-import { quoted } from '../quoting.ts';
+import { quoted } from '../json/quoting.ts';
 import { KIND, parseExpression, type Expression } from './syntax.ts';
 
 export type ShardField = 'uid' | 'namespace';

@@ -1,10 +1,10 @@
 /** Warnings that many kinds share. */
-import { hasExcessBits, ipText, networkText, parseIp, parseNetwork } from '../ip-address.ts';
-import { listAt, stringAt } from '../json.ts';
-import type { JsonValue } from '../json-value.ts';
-import { labelValueErrors } from '../names.ts';
-import { parseQuantity, Quantity } from '../quantity.ts';
-import { quoted } from '../quoting.ts';
+import { hasExcessBits, ipText, networkText, parseIp, parseNetwork } from '../meta/ip-address.ts';
+import { listAt, stringAt } from '../json/json.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import { labelValueErrors } from '../meta/names.ts';
+import { parseQuantity, Quantity } from '../meta/quantity.ts';
+import { quoted } from '../json/quoting.ts';
 
 /** Labels of nodes that have other names now. */
 const NODE_LABELS: Readonly<Record<string, string>> = {

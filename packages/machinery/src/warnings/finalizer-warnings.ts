@@ -1,7 +1,7 @@
 /** What is told of finalizers that custom resources are given: names that others may have, too. */
-import { listAt, stringAt } from '../json.ts';
-import type { JsonObject } from '../json-value.ts';
-import { qualifiedNameErrors } from '../names.ts';
+import { listAt, stringAt } from '../json/json.ts';
+import type { JsonObject } from '../json/json-value.ts';
+import { qualifiedNameErrors } from '../meta/names.ts';
 
 /** Those of Kubernetes itself, which have no domain. */
 const STANDARD: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes']);

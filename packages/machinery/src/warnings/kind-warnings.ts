@@ -1,10 +1,10 @@
 /** Warnings of kinds that have a few each. */
 import { ownMember } from '@megaplane/base/members';
-import { listAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
-import { parseQuantity, Quantity } from '../quantity.ts';
-import { quoted } from '../quoting.ts';
-import { isSame } from '../validation-rules.ts';
+import { listAt, objectAt, stringAt } from '../json/json.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
+import { parseQuantity, Quantity } from '../meta/quantity.ts';
+import { quoted } from '../json/quoting.ts';
+import { isSame } from '../validation/field/validation-rules.ts';
 import {
   ipWarnings,
   networkWarnings,

@@ -1,7 +1,7 @@
 /** Files of one volume that take each other's place. */
-import { listAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
-import { quoted } from '../quoting.ts';
+import { listAt, objectAt, stringAt } from '../json/json.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
+import { quoted } from '../json/quoting.ts';
 
 interface SourcedPath {
   readonly path: string;

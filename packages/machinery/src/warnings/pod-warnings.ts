@@ -1,14 +1,14 @@
 /** What is told to who makes a pod, or a template of pods, that is let through. */
-import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject, JsonValue } from '../json-value.ts';
-import { quoted } from '../quoting.ts';
+import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
+import { quoted } from '../json/quoting.ts';
 import {
   APPARMOR,
   appArmorOf,
   SECCOMP_CONTAINER,
   SECCOMP_POD,
-} from '../validation-pod-annotations.ts';
-import { isSame } from '../validation-rules.ts';
+} from '../validation/pod/validation-pod-annotations.ts';
+import { isSame } from '../validation/field/validation-rules.ts';
 import {
   fractionWarnings,
   ipWarnings,

@@ -1,7 +1,7 @@
 /** Ports of a pod's containers that stand in each other's way. */
-import { listAt, numberAt, stringAt } from '../json.ts';
-import type { JsonValue } from '../json-value.ts';
-import { quoted } from '../quoting.ts';
+import { listAt, numberAt, stringAt } from '../json/json.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import { quoted } from '../json/quoting.ts';
 
 interface Port {
   readonly path: string;

@@ -1,6 +1,6 @@
 /** What is told to who writes a service that is let through. */
-import { listAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject } from '../json-value.ts';
+import { listAt, objectAt, stringAt } from '../json/json.ts';
+import type { JsonObject } from '../json/json-value.ts';
 import { ipWarnings, networkWarnings } from './field-warnings.ts';
 
 const HINTS = 'service.kubernetes.io/topology-aware-hints';

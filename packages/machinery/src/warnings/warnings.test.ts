@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JsonObject } from '../json-value.ts';
-import { findResource } from '../kinds.ts';
+import type { JsonObject } from '../json/json-value.ts';
+import { findResource } from '../scheme/kinds.ts';
 import { createWarnings, updateWarnings } from './warnings.ts';
 
 function told(group: string, plural: string, object: JsonObject): string[] {

@@ -3,11 +3,11 @@
  * values that surprise. Upstream's texts, as `Warning` headers show them.
  */
 import { ownMember } from '@megaplane/base/members';
-import { definitionWarnings } from '../custom/definition-warnings.ts';
-import { listAt, numberAt, objectAt, stringAt } from '../json.ts';
-import type { JsonObject } from '../json-value.ts';
-import type { Resource } from '../kinds.ts';
-import { dnsLabelErrors } from '../names.ts';
+import { definitionWarnings } from '../apiextensions/definition-warnings.ts';
+import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
+import type { JsonObject } from '../json/json-value.ts';
+import type { Resource } from '../scheme/kinds.ts';
+import { dnsLabelErrors } from '../meta/names.ts';
 import { ipWarnings } from './field-warnings.ts';
 import {
   budgetOfQuota,

@@ -1,0 +1,37 @@
+/** JSON of the zero values of Go, by scalar. */
+
+import type { JsonValue } from '../json/json-value.ts';
+import type { Scalar } from './schema.ts';
+
+/** Scalars that are structs in Go: an encoder writes them even when told to omit what is empty. */
+const STRUCTS: ReadonlyMap<Scalar, JsonValue> = new Map<Scalar, JsonValue>([
+  ['time', null],
+  ['microTime', null],
+  ['duration', '0s'],
+  ['quantity', '0'],
+  ['intOrString', 0],
+  ['raw', null],
+  ['json', null],
+  ['fieldsV1', null],
+  ['schemaOrBool', false],
+  ['schemaOrArray', null],
+  ['schemaOrStringArray', null],
+]);
+
+const PLAIN: ReadonlyMap<Scalar, JsonValue> = new Map<Scalar, JsonValue>([
+  ['string', ''],
+  ['int32', 0],
+  ['int64', 0],
+  ['double', 0],
+  ['bool', false],
+  ['bytes', null],
+]);
+
+/** Undefined for scalars that are no structs in Go. */
+export function zeroOfStruct(scalar: Scalar): JsonValue | undefined {
+  return STRUCTS.get(scalar);
+}
+
+export function zeroOf(scalar: Scalar): JsonValue {
+  return STRUCTS.get(scalar) ?? PLAIN.get(scalar) ?? null;
+}
