@@ -50,7 +50,7 @@ const PLOTTED_PODS_MAX = 50_000;
 const PODS_PER_NODE = 12;
 
 function measure(nodes: number, pods: number, shape: string, sets: number): Figure {
-  const program = join(harness.ROOT, 'packages/scheduler/src/placement.bench.ts');
+  const program = join(harness.ROOT, 'packages/scheduler/src/placement/placement.bench.ts');
   const args = [program, String(nodes), String(pods), shape, String(sets)];
   const figures = Array.from({ length: Number(values.runs) }, () => {
     return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })) as Figure;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Cluster } from '../cluster.ts';
-import type { KubeObject, PodObject } from '../objects.ts';
-import { PodInfo } from '../pod-info.ts';
-import { createProfile } from '../profile.ts';
+import { Cluster } from '../framework/cluster.ts';
+import type { KubeObject, PodObject } from '../api/objects.ts';
+import { PodInfo } from '../framework/pod-info.ts';
+import { createProfile } from '../framework/runtime/profile.ts';
 import { gangReportOn, gangText } from './gang-report.ts';
 
 function pod(name: string, cpu: string, more: object = {}): PodObject {

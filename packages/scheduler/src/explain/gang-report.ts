@@ -1,10 +1,10 @@
 /** What a pod's group has to do with it: whether enough of them find nodes together. */
-import type { Cluster } from '../cluster.ts';
-import type { Nominations } from '../cycle.ts';
-import { Evaluator } from '../evaluator.ts';
-import type { PodGroupObject } from '../gangs/pod-groups.ts';
-import type { PodInfo } from '../pod-info.ts';
-import { DEFAULT_SCHEDULER_NAME, type Profile } from '../profile.ts';
+import type { Cluster } from '../framework/cluster.ts';
+import type { Nominations } from '../framework/runtime/cycle.ts';
+import { Evaluator } from '../placement/evaluator.ts';
+import type { PodGroupObject } from '../podgroup/pod-groups.ts';
+import type { PodInfo } from '../framework/pod-info.ts';
+import { DEFAULT_SCHEDULER_NAME, type Profile } from '../framework/runtime/profile.ts';
 
 export interface GangReport {
   /** `namespace/name` of the group. */

@@ -1,11 +1,11 @@
 /** Reads a cluster once, and reports on one of its pods. */
 import type { Client } from '@megaplane/client/client';
-import { Cluster } from '../cluster.ts';
-import { FEED_KINDS } from '../cluster-feeds.ts';
-import type { KubeObject, PodObject } from '../objects.ts';
-import { PodInfo } from '../pod-info.ts';
-import { DEFAULT_SCHEDULER_NAME, type Profile } from '../profile.ts';
-import { listAt, objectAt, textAt } from '../configuration/members.ts';
+import { Cluster } from '../framework/cluster.ts';
+import { FEED_KINDS } from '../server/cluster-feeds.ts';
+import type { KubeObject, PodObject } from '../api/objects.ts';
+import { PodInfo } from '../framework/pod-info.ts';
+import { DEFAULT_SCHEDULER_NAME, type Profile } from '../framework/runtime/profile.ts';
+import { listAt, objectAt, textAt } from '../config/schema/members.ts';
 import { gangReportOn } from './gang-report.ts';
 import { reportOn, type PodReport } from './pod-report.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Cluster } from '../cluster.ts';
-import type { KubeObject, NodeObject, PodObject } from '../objects.ts';
-import { PodInfo } from '../pod-info.ts';
-import { createProfile } from '../profile.ts';
+import { Cluster } from '../framework/cluster.ts';
+import type { KubeObject, NodeObject, PodObject } from '../api/objects.ts';
+import { PodInfo } from '../framework/pod-info.ts';
+import { createProfile } from '../framework/runtime/profile.ts';
 import { reportOn, type PodReport } from './pod-report.ts';
 import { reportText } from './report-text.ts';
 

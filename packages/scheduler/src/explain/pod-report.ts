@@ -1,10 +1,10 @@
 /** Why a pod of a cluster goes where it goes, or nowhere: every node, and every objection to it. */
-import { Cycle, type Nominations } from '../cycle.ts';
-import { Evaluator } from '../evaluator.ts';
-import type { NodeInfo } from '../node-info.ts';
-import type { PodInfo } from '../pod-info.ts';
-import type { Profile } from '../profile.ts';
-import type { Snapshot } from '../snapshot.ts';
+import { Cycle, type Nominations } from '../framework/runtime/cycle.ts';
+import { Evaluator } from '../placement/evaluator.ts';
+import type { NodeInfo } from '../framework/node-info.ts';
+import type { PodInfo } from '../framework/pod-info.ts';
+import type { Profile } from '../framework/runtime/profile.ts';
+import type { Snapshot } from '../framework/snapshot.ts';
 import type { GangReport } from './gang-report.ts';
 import { remediesOf } from './remedies.ts';
 

@@ -1,11 +1,11 @@
 /** What would have to change for a node to take a pod: a line for each thing in the way. */
 import { ownMember } from '@megaplane/base/members';
-import { RequiredNodes, matchesTerm, parseTerm } from '../node-selector.ts';
-import type { NodeInfo } from '../node-info.ts';
-import type { SpreadConstraint, Taint, Toleration } from '../objects.ts';
-import { selectorOf, selects, type PodInfo, type PodTerm } from '../pod-info.ts';
-import { amountIn } from '../resources.ts';
-import type { Snapshot } from '../snapshot.ts';
+import { RequiredNodes, matchesTerm, parseTerm } from '../api/node-selector.ts';
+import type { NodeInfo } from '../framework/node-info.ts';
+import type { SpreadConstraint, Taint, Toleration } from '../api/objects.ts';
+import { selectorOf, selects, type PodInfo, type PodTerm } from '../framework/pod-info.ts';
+import { amountIn } from '../api/resources.ts';
+import type { Snapshot } from '../framework/snapshot.ts';
 
 const MIB: number = 1024 * 1024;
 const BYTES = new Set(['memory', 'ephemeral-storage']);

@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Extender, type Answer } from './extender.ts';
-import type { ExtenderTls } from '../configuration/configuration.ts';
+import type { ExtenderTls } from '../config/configuration.ts';
 import type { ResultName } from './extender-answer.ts';
 import { ExtenderCaller } from './extender-caller.ts';
 

@@ -7,7 +7,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { AgentOptions } from 'node:https';
 import { clientTls, type ClientTlsParts } from '@megaplane/base/tls-parts';
 import { parseGoDuration } from '@megaplane/machinery/times';
-import type { ExtenderConfiguration, ExtenderTls } from '../configuration/configuration.ts';
+import type { ExtenderConfiguration, ExtenderTls } from '../config/configuration.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
 import { readAnswer } from './extender-answer.ts';
 import { post, type Connection } from './http-post.ts';

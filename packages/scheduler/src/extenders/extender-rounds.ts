@@ -1,8 +1,8 @@
 /** The parts of a decision that extenders take: filters, scores and victims, one after another. */
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import type { Cycle, NodeScore, Verdict } from '../cycle.ts';
-import type { NodeInfo } from '../node-info.ts';
-import type { Candidate } from '../plugin.ts';
+import type { Cycle, NodeScore, Verdict } from '../framework/runtime/cycle.ts';
+import type { NodeInfo } from '../framework/node-info.ts';
+import type { Candidate } from '../framework/plugin.ts';
 import { EXTENDERS, type Answer, type Extender, type Question } from './extender.ts';
 
 /** Part of a decision that may have to ask. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { ExtenderConfiguration } from '../configuration/configuration.ts';
-import type { NodeObject, PodObject } from '../objects.ts';
-import type { Attempt } from '../attempt.ts';
-import { SchedulerCore } from '../scheduler-core.ts';
+import type { ExtenderConfiguration } from '../config/configuration.ts';
+import type { NodeObject, PodObject } from '../api/objects.ts';
+import type { Attempt } from '../queue/attempt.ts';
+import { SchedulerCore } from '../core/scheduler-core.ts';
 import type { Answer, ExtenderCall } from './extender.ts';
 
 const FILTER: ExtenderConfiguration = { urlPrefix: 'http://x/', filterVerb: 'filter' };

@@ -5,12 +5,12 @@
  */
 import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { ExtenderConfiguration } from '../configuration/configuration.ts';
-import type { NodeInfo } from '../node-info.ts';
-import type { PodInfo } from '../pod-info.ts';
-import type { Candidate } from '../plugin.ts';
+import type { ExtenderConfiguration } from '../config/configuration.ts';
+import type { NodeInfo } from '../framework/node-info.ts';
+import type { PodInfo } from '../framework/pod-info.ts';
+import type { Candidate } from '../framework/plugin.ts';
 import type { ResultName } from './extender-answer.ts';
-import type { Snapshot } from '../snapshot.ts';
+import type { Snapshot } from '../framework/snapshot.ts';
 
 /** What a decision has to know before it can go on; all calls of a question at once. */
 export type Question =

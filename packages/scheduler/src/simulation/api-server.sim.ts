@@ -1,7 +1,7 @@
 /** What the simulated cluster holds, and what an API server makes of requests for it. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { KubeObject, PodObject } from '../objects.ts';
-import { keyOf } from '../objects.ts';
+import type { KubeObject, PodObject } from '../api/objects.ts';
+import { keyOf } from '../api/objects.ts';
 import type { World } from './world.sim.ts';
 
 export interface Answer {

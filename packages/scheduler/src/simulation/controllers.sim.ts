@@ -1,7 +1,7 @@
 /** Controllers, kubelets and people of the simulated cluster. */
-import type { BudgetObject, KubeObject, NodeObject, PodObject } from '../objects.ts';
-import { keyOf } from '../objects.ts';
-import type { ClaimObject, VolumeObject } from '../volumes.ts';
+import type { BudgetObject, KubeObject, NodeObject, PodObject } from '../api/objects.ts';
+import { keyOf } from '../api/objects.ts';
+import type { ClaimObject, VolumeObject } from '../framework/volumes.ts';
 import type { ApiServer } from './api-server.sim.ts';
 import { CLAIM, DEVICES, VOLUME, ZONE, nodeOf, type DeviceClaim } from './room.sim.ts';
 import type { World } from './world.sim.ts';

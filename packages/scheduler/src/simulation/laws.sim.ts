@@ -1,8 +1,8 @@
 /** Laws that hold whatever happens, judged from what is stored and who asked for it. */
-import type { BudgetObject, KubeObject, NodeObject, PodObject } from '../objects.ts';
-import { keyOf } from '../objects.ts';
-import type { PodGroupObject } from '../gangs/pod-groups.ts';
-import type { VolumeObject } from '../volumes.ts';
+import type { BudgetObject, KubeObject, NodeObject, PodObject } from '../api/objects.ts';
+import { keyOf } from '../api/objects.ts';
+import type { PodGroupObject } from '../podgroup/pod-groups.ts';
+import type { VolumeObject } from '../framework/volumes.ts';
 import type { ApiServer, Judge } from './api-server.sim.ts';
 import type { Decision, SchedulerProcess, Witness } from './scheduler-process.sim.ts';
 import * as room from './room.sim.ts';

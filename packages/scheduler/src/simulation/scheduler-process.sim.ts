@@ -2,14 +2,14 @@
 import type { Random } from '@megaplane/base/random';
 import { STATUS_NONE, type Client, type SendDone } from '@megaplane/client/client';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
-import { ApiWriter } from '../api-writer.ts';
-import { EventWriter } from '../event-writer.ts';
-import type { Failure } from '../failure.ts';
-import type { KubeObject, PodObject } from '../objects.ts';
-import { PreBinder } from '../pre-binder.ts';
-import { SchedulerCore } from '../scheduler-core.ts';
-import { SchedulerMetrics } from '../scheduler-metrics.ts';
-import { SchedulingLoop } from '../scheduling-loop.ts';
+import { ApiWriter } from '../binding/api-writer.ts';
+import { EventWriter } from '../binding/event-writer.ts';
+import type { Failure } from '../placement/failure.ts';
+import type { KubeObject, PodObject } from '../api/objects.ts';
+import { PreBinder } from '../binding/pre-binder.ts';
+import { SchedulerCore } from '../core/scheduler-core.ts';
+import { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import { SchedulingLoop } from '../server/scheduling-loop.ts';
 import type { Answer, ApiServer } from './api-server.sim.ts';
 import type { World } from './world.sim.ts';
 

@@ -1,0 +1,240 @@
+/** Decides about the pods of a scenario, one after another, and says why. */
+import { Cluster } from '../framework/cluster.ts';
+import { Evaluator, type Decision as Decided } from '../placement/evaluator.ts';
+import type { KubeObject, PodObject } from '../api/objects.ts';
+import { PodInfo } from '../framework/pod-info.ts';
+import { createProfile, DEFAULT_SCHEDULER_NAME } from '../framework/runtime/profile.ts';
+import type { Compatibility, Profile, ProfileConfiguration } from '../framework/runtime/profile.ts';
+
+export interface ScenarioConfiguration {
+  readonly profiles?: readonly ProfileConfiguration[];
+  readonly percentageOfNodesToScore?: number;
+}
+
+export type Change =
+  | { readonly apply: KubeObject }
+  | {
+      readonly delete: {
+        readonly kind: string;
+        readonly namespace?: string;
+        readonly name: string;
+      };
+    };
+
+/** What became of a step: the next ones start from it, not from what was decided here. */
+export interface Outcome {
+  readonly chosen?: string;
+  readonly startTime?: string;
+  readonly gated?: boolean;
+  readonly failed?: {
+    readonly nominated?: string | null;
+    readonly victims?: readonly string[];
+  };
+  readonly after?: {
+    readonly unnominated?: readonly string[];
+    readonly apply?: readonly KubeObject[];
+  };
+}
+
+export interface Step {
+  readonly pod?: PodObject;
+  readonly retry?: string;
+  readonly before?: readonly Change[];
+  readonly keep?: boolean;
+  readonly result?: Outcome;
+}
+
+export interface Scenario {
+  readonly name?: string;
+  readonly config?: ScenarioConfiguration | null;
+  readonly objects: readonly KubeObject[];
+  readonly steps: readonly Step[];
+}
+
+/** Pods that are gated are not decided about. */
+type Decision = Decided | { readonly kind: 'gated' };
+
+/** The answer about one step, in the form of the recorded decisions. */
+export interface StepAnswer {
+  readonly feasible?: readonly string[];
+  readonly scores?: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly bestNodes?: readonly string[];
+  readonly chosen?: string;
+  readonly gated?: true;
+  readonly failed: {
+    readonly message: string;
+    readonly reasons: Readonly<Record<string, number>>;
+    readonly nominated: string | null;
+    readonly victims: readonly string[];
+    readonly reason?: string;
+  } | null;
+}
+
+/** Answers each step of a scenario. Steps without a `result` go on from the answer itself. */
+export function explainScenario(
+  scenario: Scenario,
+  compatibility?: Compatibility,
+): { readonly steps: readonly StepAnswer[] } {
+  const run = new ScenarioRun(scenario, compatibility);
+  return { steps: scenario.steps.map((step) => run.step(step)) };
+}
+
+class ScenarioRun {
+  readonly #cluster = new Cluster();
+  readonly #profiles: ReadonlyMap<string, Profile>;
+  readonly #evaluator: Evaluator;
+
+  constructor({ config, objects }: Scenario, compatibility: Compatibility | undefined) {
+    const profiles = (config?.profiles ?? [{}]).map((profile) =>
+      createProfile(profile, compatibility),
+    );
+    this.#profiles = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
+    this.#evaluator = new Evaluator(config?.percentageOfNodesToScore ?? 100);
+    for (const object of objects) this.#cluster.apply(object);
+  }
+
+  step(step: Step): StepAnswer {
+    for (const change of step.before ?? []) this.#change(change);
+    if (step.pod !== undefined) this.#cluster.apply({ ...step.pod, kind: 'Pod' });
+    const key = step.retry ?? new PodInfo(step.pod as PodObject).key;
+    const pod = this.#cluster.pod(key);
+    if (pod === undefined) throw new Error(`step for pod ${key}: there is no such pod`);
+    const decision = this.#decide(pod);
+    this.#take(step, pod, step.result ?? this.#outcomeOf(decision, pod));
+    return answerOf(decision, pod);
+  }
+
+  #decide(pod: PodInfo): Decision {
+    this.#cluster.refresh();
+    const name = pod.pod.spec.schedulerName ?? DEFAULT_SCHEDULER_NAME;
+    const profile = this.#profiles.get(name);
+    if (profile === undefined) throw new Error(`pod ${pod.key}: no profile is named ${name}`);
+    // Who is held back takes no room anywhere.
+    const waiting = [...this.#cluster.pods].filter(
+      (other) =>
+        other.nodeName === '' &&
+        other.pod.status?.nominatedNodeName !== undefined &&
+        Evaluator.gateOf(other, this.#cluster, profile) === null,
+    );
+    if (Evaluator.gateOf(pod, this.#cluster, profile) !== null) return { kind: 'gated' };
+    return this.#evaluator.decide(pod, this.#cluster, profile, {
+      on: (node) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),
+    });
+  }
+
+  #change(change: Change): void {
+    if ('apply' in change) return this.#cluster.apply(change.apply);
+    const { kind, namespace, name } = change.delete;
+    const isNamed = namespace === undefined || namespace === '';
+    const space = kind === 'Pod' && isNamed ? 'default' : namespace;
+    this.#cluster.delete(kind, space === undefined || space === '' ? name : `${space}/${name}`);
+  }
+
+  /** Brings the cluster to where the next step starts. */
+  #take(step: Step, pod: PodInfo, result: Outcome): void {
+    if (result.chosen !== undefined) {
+      const { nominatedNodeName: _, ...status } = pod.pod.status ?? {};
+      const startTime = result.startTime === undefined ? {} : { startTime: result.startTime };
+      this.#cluster.apply({
+        ...pod.pod,
+        kind: 'Pod',
+        spec: { ...pod.pod.spec, nodeName: result.chosen },
+        status: { ...status, ...startTime },
+      } as PodObject);
+    } else if (result.failed !== undefined) {
+      this.#takeFailure(step, pod, result.failed);
+    }
+    for (const key of result.after?.unnominated ?? []) this.#nominate(key, null);
+    for (const object of result.after?.apply ?? []) this.#cluster.apply(object);
+  }
+
+  #takeFailure(step: Step, pod: PodInfo, failure: NonNullable<Outcome['failed']>): void {
+    const nominated = failure.nominated ?? null;
+    if (nominated === null) {
+      if (step.keep === true || step.retry !== undefined) return this.#nominate(pod.key, null);
+      return this.#cluster.delete('Pod', pod.key);
+    }
+    this.#nominate(pod.key, nominated);
+    for (const key of failure.victims ?? []) this.#evict(key);
+  }
+
+  #nominate(key: string, node: string | null): void {
+    const pod = this.#cluster.pod(key)?.pod;
+    if (pod === undefined) return;
+    const { nominatedNodeName: _, ...status } = pod.status ?? {};
+    const nomination = node === null ? {} : { nominatedNodeName: node };
+    this.#cluster.apply({ ...pod, kind: 'Pod', status: { ...status, ...nomination } } as PodObject);
+  }
+
+  /** What follows from the answer itself. */
+  #outcomeOf(decision: Decision, pod: PodInfo): Outcome {
+    switch (decision.kind) {
+      case 'gated':
+        return { gated: true };
+      case 'placed': {
+        const { chosen, cycle } = decision;
+        const node = this.#cluster.node(chosen);
+        const reserved = node === undefined ? [] : cycle.reserve(node);
+        const objects = Array.isArray(reserved) ? reserved.flatMap(({ outcome }) => outcome) : [];
+        return { chosen, after: { apply: objects } };
+      }
+      case 'failed':
+        return {
+          failed: {
+            nominated: nominatedAfter(decision, pod),
+            victims: decision.nomination?.victims.map(({ key }) => key) ?? [],
+          },
+        };
+    }
+  }
+
+  #evict(key: string): void {
+    const pod = this.#cluster.pod(key)?.pod;
+    if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return;
+    const condition = {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'PreemptionByScheduler',
+    };
+    this.#cluster.apply({
+      ...pod,
+      kind: 'Pod',
+      metadata: { ...pod.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' },
+      status: { ...pod.status, conditions: [...(pod.status?.conditions ?? []), condition] },
+    } as PodObject);
+  }
+}
+
+/** The node that a pod without a place waits for afterwards. */
+function nominatedAfter(decision: Decision & { kind: 'failed' }, { pod }: PodInfo): string | null {
+  if (decision.nomination !== null) return decision.nomination.node;
+  return decision.clearsNomination ? null : (pod.status?.nominatedNodeName ?? null);
+}
+
+function answerOf(decision: Decision, pod: PodInfo): StepAnswer {
+  switch (decision.kind) {
+    case 'gated':
+      return { gated: true, failed: null };
+    case 'placed': {
+      const { feasible, best, chosen, scores } = decision;
+      const names = feasible.map(({ name }) => name);
+      const answer = { feasible: names, bestNodes: best, chosen, failed: null };
+      if (scores === null) return answer;
+      const byNode = scores.map(({ total, plugins }, index) => [
+        names[index] ?? '',
+        { ...Object.fromEntries(plugins), total },
+      ]);
+      return { ...answer, scores: Object.fromEntries(byNode) as StepAnswer['scores'] & object };
+    }
+    case 'failed':
+      return {
+        failed: {
+          message: decision.message,
+          reasons: Object.fromEntries(decision.reasons),
+          nominated: nominatedAfter(decision, pod),
+          victims: decision.nomination?.victims.map(({ key }) => key) ?? [],
+          ...(decision.isError ? { reason: 'SchedulerError' } : {}),
+        },
+      };
+  }
+}

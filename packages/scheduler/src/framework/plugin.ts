@@ -1,0 +1,130 @@
+/**
+ * What a plugin of the evaluator is. A cycle asks each plugin once for a filter (which holds what
+ * the plugin found out about the pod) and runs that over the nodes; then once for a scorer.
+ */
+import type { FailedCycle } from './runtime/cycle.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { PodInfo } from './pod-info.ts';
+import type { ObjectWrite, Reservation } from './reservation.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/**
+ * Why not. `unresolvable`: evicting pods would not help either. `error`: not the cluster's state
+ * but the pod or the configuration is at fault; it ends the cycle.
+ */
+export interface Rejection {
+  readonly code: 'unschedulable' | 'unresolvable' | 'error';
+  readonly reasons: readonly string[];
+}
+
+export function unschedulable(...reasons: string[]): Rejection {
+  return { code: 'unschedulable', reasons };
+}
+
+export function unresolvable(...reasons: string[]): Rejection {
+  return { code: 'unresolvable', reasons };
+}
+
+/** A filter for one pod. `addPod` and `removePod` try what-ifs on a copy (`clone`). */
+export interface Filter {
+  /** Null if the node will do. */
+  filter(node: NodeInfo): Rejection | null;
+  /** `pod` now counts as running on `node`. */
+  addPod?(pod: PodInfo, node: NodeInfo): void;
+  removePod?(pod: PodInfo, node: NodeInfo): void;
+  clone?(): Filter;
+  /**
+   * What is to be done before the pod may be bound to a node that passed; null: nothing. Others see
+   * it as done at once.
+   */
+  reserve?(node: NodeInfo): Reservation | Rejection | null;
+}
+
+export type PreFilterOutcome =
+  | {
+      readonly kind: 'run';
+      readonly filter: Filter;
+      /** Only these nodes can do. */
+      readonly nodeNames?: ReadonlySet<string>;
+    }
+  | { readonly kind: 'skip' }
+  | { readonly kind: 'rejected'; readonly rejection: Rejection };
+
+export const SKIP = { kind: 'skip' } as const;
+
+/** A scorer for one pod over its feasible nodes. */
+export interface Scorer {
+  /** A raw score. Without `normalize` it is final and from 0 to 100. */
+  score(node: NodeInfo): number;
+  /** From raw scores, in the order of the feasible nodes, to scores from 0 to 100. */
+  normalize?(raw: readonly number[]): number[];
+}
+
+export type PreScoreOutcome =
+  | { readonly kind: 'run'; readonly scorer: Scorer }
+  | { readonly kind: 'skip' }
+  | { readonly kind: 'rejected'; readonly rejection: Rejection };
+
+/** What a failed cycle may ask for: pods to evict, and a node to wait for. */
+export type PostFilterOutcome =
+  | { readonly kind: 'nominated'; readonly nomination: Nomination }
+  /** The cheapest of these, after extenders have had their say. */
+  | { readonly kind: 'candidates'; readonly candidates: readonly Candidate[] }
+  | {
+      readonly kind: 'rejected';
+      readonly rejection: Rejection;
+      /** The pod's earlier nomination is of no use any more. */
+      readonly clearsNomination?: boolean;
+      /** What may help a later try. */
+      readonly writes?: readonly ObjectWrite[];
+    };
+
+export interface Nomination {
+  readonly node: string;
+  readonly victims: readonly PodInfo[];
+}
+
+/** A node that evictions would free. */
+export interface Candidate extends Nomination {
+  /** Victims whose eviction a PodDisruptionBudget would not allow. */
+  readonly violations: number;
+}
+
+export interface Plugin {
+  readonly name: string;
+  /** Keeps a pod out of the queue: the reason, or null. */
+  preEnqueue?(pod: PodInfo, snapshot: Snapshot): string | null;
+  postFilter?(cycle: FailedCycle): PostFilterOutcome;
+  /** What the plugin knows before nodes are looked at; all that filter have it. */
+  preFilter?(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome;
+  /** `filter`: what `preFilter` of the same plugin gave for the pod, or null. */
+  preScore?(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    feasible: readonly NodeInfo[],
+    filter: Filter | null,
+  ): PreScoreOutcome;
+  /** Instead of `preScore` where the profile has the plugin score but not prepare it. */
+  scoreAnyway?(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome;
+}
+
+/** Runs on every node of a filter without preparation. */
+export function filterEach(filter: (node: NodeInfo) => Rejection | null): PreFilterOutcome {
+  return { kind: 'run', filter: { filter } };
+}
+
+export function scoreEach(score: (node: NodeInfo) => number): PreScoreOutcome {
+  return { kind: 'run', scorer: { score } };
+}
+
+export const SCORE_MAX = 100;
+
+/** To 0..100 by the greatest raw score; reversed, the greatest gets 0. Integer division. */
+export function normalizeByMax(raw: readonly number[], isReversed: boolean): number[] {
+  const max = raw.reduce((most, value) => Math.max(most, value), 0);
+  if (max === 0) return raw.map(() => (isReversed ? SCORE_MAX : 0));
+  return raw.map((value) => {
+    const score = Math.trunc((SCORE_MAX * value) / max);
+    return isReversed ? SCORE_MAX - score : score;
+  });
+}

@@ -1,0 +1,48 @@
+import type { PodObject } from '../../api/objects.ts';
+import { scoreEach, type Plugin, type PreScoreOutcome } from '../plugin.ts';
+import type { PodInfo } from '../pod-info.ts';
+import type { Snapshot } from '../snapshot.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const SIZE_MIN: number = 23 * MEBIBYTE;
+const SIZE_MAX: number = 1000 * MEBIBYTE;
+
+/** `:latest` where no tag is given; registries are not made up. */
+export function imageName(name: string): string {
+  return name.lastIndexOf(':') <= name.lastIndexOf('/') ? `${name}:latest` : name;
+}
+
+/** Images that a pod mounts as volumes (KEP-4639). */
+export function volumeImages({ spec }: PodObject): string[] {
+  return (spec.volumes ?? []).flatMap(({ image }) =>
+    image === undefined ? [] : [imageName(image.reference ?? '')],
+  );
+}
+
+/** Prefers nodes that hold the pod's images, the more the more nodes hold them. */
+export class ImageLocality implements Plugin {
+  readonly name = 'ImageLocality';
+  readonly #countsVolumes: boolean;
+
+  /** `countsVolumes`: images of volumes count as those of containers do (1.36). */
+  constructor(countsVolumes: boolean) {
+    this.#countsVolumes = countsVolumes;
+  }
+
+  preScore({ pod }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
+    const containers = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])];
+    const images = containers.map(({ image }) => imageName(image ?? ''));
+    if (this.#countsVolumes) images.push(...volumeImages(pod));
+    const total = snapshot.nodes.length;
+    const max = SIZE_MAX * containers.length;
+    return scoreEach((node) => {
+      let sum = 0;
+      for (const image of images) {
+        const state = node.images.get(image);
+        if (state !== undefined) sum += Math.trunc(state.sizeBytes * (state.nodes / total));
+      }
+      const clamped = Math.min(Math.max(sum, SIZE_MIN), max);
+      return Math.trunc((100 * (clamped - SIZE_MIN)) / (max - SIZE_MIN));
+    });
+  }
+}
