@@ -1,7 +1,7 @@
 // shell: reads files
 /** Flags of admission, as kube-apiserver has them. */
 import { readFileSync } from 'node:fs';
-import type { ServerOptions } from '../assembly.ts';
+import type { ServerOptions } from '../server/assembly.ts';
 import { readPluginConfigurations } from './plugin-configuration.ts';
 
 /** Texts are as given on the command line. */

@@ -6,13 +6,13 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodedForm } from '@megaplane/machinery/voids';
 import type { Admitted, Operation } from './admission.ts';
-import { fromStored, toStored } from '../conversion.ts';
-import { convertedForm } from './equivalent-forms.ts';
-import { serviceAccountIdentity } from '../identity.ts';
-import { shownObject } from '../managed/tracking.ts';
-import { readNamespace } from '../namespaces.ts';
-import type { Served } from '../served.ts';
-import { writtenName } from './refusal.ts';
+import { fromStored, toStored } from '../storage/conversion.ts';
+import { convertedForm } from './webhook/equivalent-forms.ts';
+import { serviceAccountIdentity } from '../request/identity.ts';
+import { shownObject } from '../fieldmanager/tracking.ts';
+import { readNamespace } from '../registry/core/namespaces.ts';
+import type { Served } from '../storage/served.ts';
+import { writtenName } from '../registry/rest/refusal.ts';
 
 /** What is written; a Scale or a Binding is of one version whatever it is written to. */
 type Written = Pick<Admitted, 'served' | 'subresource'>;

@@ -4,7 +4,7 @@
  * Looking at the clock around every plugin would be felt where ten thousand pods a second are
  * made: then one write in some is measured, and stands for those that are not.
  */
-import { Histogram } from '../histogram.ts';
+import { Histogram } from '../metrics/histogram.ts';
 import type {
   AdmissionPlugin,
   Admit,
@@ -14,7 +14,7 @@ import type {
   Operation,
   Verdict,
 } from './admission.ts';
-import { printFamily } from '../metric-families.ts';
+import { printFamily } from '../metrics/metric-families.ts';
 
 const PREFIX = 'apiserver_admission';
 const BOUNDS_S = [0.005, 0.025, 0.1, 0.5, 1, 2.5] as const;

@@ -9,11 +9,11 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
 import type { Connection, Exchange } from '@megaplane/wire/exchange';
-import type { RuleContext } from '../behaviour.ts';
-import type { Call } from '../call.ts';
-import type { RequestInfo } from '../request-info.ts';
-import type { Served } from '../served.ts';
-import type { World } from '../world.ts';
+import type { RuleContext } from '../registry/rest/behaviour.ts';
+import type { Call } from '../request/call.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { Served } from '../storage/served.ts';
+import type { World } from '../lister/world.ts';
 import type { AdmissionTimings } from './admission-timings.ts';
 
 /** What is shorter is read, judged and stored in one turn. */

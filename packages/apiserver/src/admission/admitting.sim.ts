@@ -1,9 +1,9 @@
 /** A server in memory, with a namespace and a service account, for tests of admission. */
 import assert from 'node:assert/strict';
-import { createApiServer, type ServerOptions } from '../assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../exchange-model.sim.ts';
-import type { ApiServer } from '../server.ts';
-import { StorageModel } from '../storage-model.sim.ts';
+import { createApiServer, type ServerOptions } from '../server/assembly.ts';
+import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import type { ApiServer } from '../server/server.ts';
+import { StorageModel } from '../storage/storage-model.sim.ts';
 
 export type Ask = (
   method: string,

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { AccessModel, WebhookModel } from '../access/access.sim.ts';
-import type { ExchangeModel } from '../exchange-model.sim.ts';
-import { identityOf } from '../identity.ts';
+import { AccessModel, WebhookModel } from '../authentication/access.sim.ts';
+import type { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { identityOf } from '../request/identity.ts';
 
 const POD = '/api/v1/namespaces/default/pods/p';
 const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';

@@ -4,10 +4,10 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
-import type { Call } from '../call.ts';
-import { revisionFault } from '../query.ts';
-import { pathBehind } from '../request-info.ts';
-import type { WriteContext } from '../writing.ts';
+import type { Call } from '../request/call.ts';
+import { revisionFault } from '../request/query.ts';
+import { pathBehind } from '../request/request-info.ts';
+import type { WriteContext } from '../handlers/writing.ts';
 import type { Admission, Admitted } from './admission.ts';
 
 const CONNECTED: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);

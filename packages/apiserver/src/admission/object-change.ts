@@ -2,7 +2,7 @@
 import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { withDefaults } from '../schema-gate.ts';
+import { withDefaults } from '../registry/rest/schema-gate.ts';
 import { badRequest, type Status } from '@megaplane/machinery/status';
 import type { Admitted } from './admission.ts';
 

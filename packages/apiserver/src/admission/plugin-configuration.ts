@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
-import type { FileReader } from '../access/webhook-kubeconfig.ts';
+import type { FileReader } from '../webhook/webhook-kubeconfig.ts';
 
 /** What the plugins were told, by their names. */
 export interface PluginConfigurations {

@@ -1,0 +1,83 @@
+/** Certificate requests: who may approve and sign for whom, and what clients may not ask for. */
+import { readRequest } from '@megaplane/machinery/certificate-request';
+import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { CONTROLLERS_GROUP, NODES_GROUP } from '../../authorization/component-grants.ts';
+import { MASTERS_GROUP } from '../../request/identity.ts';
+import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import { refuse } from '../../registry/rest/refusal.ts';
+
+const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';
+const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
+/** Groups that no role names: a certificate that nobody can take back must not give them. */
+const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP, NODES_GROUP] as const;
+
+/** Whether the user has the verb on the signer, or on all signers of its domain. */
+function mayUse({ world, call }: Admitted, signer: string, verb: string): boolean {
+  const domain = `${signer.slice(0, signer.indexOf('/'))}/*`;
+  return [signer, domain].some((name) => {
+    const decision = world.services?.authorize(call.identity, {
+      verb,
+      isResource: true,
+      path: '',
+      group: 'certificates.k8s.io',
+      version: '*',
+      resource: 'signers',
+      subresource: '',
+      namespace: '',
+      name,
+    });
+    return decision?.allowed === true;
+  });
+}
+
+function isRequest(name: string, subresource: string, wanted: string): boolean {
+  return name === REQUESTS && subresource === wanted;
+}
+
+export const certificateApproval: AdmissionPlugin = {
+  name: 'CertificateApproval',
+  handles: ({ resource }, operation, subresource) =>
+    operation === 'UPDATE' && isRequest(resource.storage.name, subresource, 'approval'),
+  validate: (write) => {
+    const signer = stringAt(write.object ?? {}, 'spec', 'signerName');
+    if (mayUse(write, signer, 'approve')) return null;
+    const text = `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`;
+    return refuse(write, text);
+  },
+};
+
+export const certificateSigning: AdmissionPlugin = {
+  name: 'CertificateSigning',
+  handles: ({ resource }, operation, subresource) =>
+    operation === 'UPDATE' && isRequest(resource.storage.name, subresource, 'status'),
+  validate: (write) => {
+    const { object, previous } = write;
+    const before = objectAt(previous ?? {}, 'status') ?? {};
+    const next = objectAt(object ?? {}, 'status') ?? {};
+    const isSame =
+      equals(before['certificate'], next['certificate']) &&
+      equals([...listAt(before, 'conditions')], [...listAt(next, 'conditions')]);
+    if (isSame) return null;
+    const signer = stringAt(previous ?? {}, 'spec', 'signerName');
+    if (mayUse(write, signer, 'sign')) return null;
+    const text = `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`;
+    return refuse(write, text);
+  },
+};
+
+export const certificateSubjectRestriction: AdmissionPlugin = {
+  name: 'CertificateSubjectRestriction',
+  handles: ({ resource }, operation, subresource) =>
+    operation === 'CREATE' && isRequest(resource.storage.name, subresource, ''),
+  validate: (write) => {
+    const spec = objectAt(write.object ?? {}, 'spec') ?? {};
+    if (stringAt(spec, 'signerName') !== CLIENT_SIGNER) return null;
+    const request = readRequest(
+      Buffer.from(stringAt(spec, 'request'), 'base64').toString('latin1'),
+    );
+    if (typeof request === 'string') return refuse(write, `failed to parse CSR: ${request}`);
+    const group = RESERVED_GROUPS.find((one) => request.organizations.includes(one));
+    if (group === undefined) return null;
+    return refuse(write, `use of ${CLIENT_SIGNER} signer with ${group} group is not allowed`);
+  },
+};

@@ -1,0 +1,89 @@
+/** What of addresses and node ports Services have, and what is left, under upstream's names. */
+import { LabelledCounter, labelsText } from '../../metrics/labelled-metrics.ts';
+import { printFamily } from '../../metrics/metric-families.ts';
+import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import { ADDRESSES, claimedPorts } from './service-claims.ts';
+import { holds, networksOf, type Network } from './service-networks.ts';
+import type { World } from '../../lister/world.ts';
+
+/** Follows the last key of the addresses. */
+const ADDRESSES_END = Buffer.from(ADDRESSES.replace(/\/$/, '0'));
+const ADDRESSES_START: Buffer = Buffer.from(ADDRESSES);
+const IPS = 'kube_apiserver_clusterip_allocator';
+const PORTS = 'kube_apiserver_nodeport_allocator';
+
+/** Whether the Service names what it wants. */
+type Scope = 'static' | 'dynamic';
+
+/** What Services were given and refused; what is then not written counts, too, as upstream. */
+export class AllocationCounts {
+  readonly #addresses = new LabelledCounter(`${IPS}_allocation_total`);
+  readonly #addressErrors = new LabelledCounter(`${IPS}_allocation_errors_total`);
+  readonly #ports = new LabelledCounter(`${PORTS}_allocation_total`);
+  readonly #portErrors = new LabelledCounter(`${PORTS}_allocation_errors_total`);
+
+  addressGiven(cidr: string, scope: Scope): void {
+    this.#addresses.add(labelsText({ cidr, scope }));
+  }
+
+  addressRefused(cidr: string, scope: Scope): void {
+    this.#addressErrors.add(labelsText({ cidr, scope }));
+  }
+
+  portGiven(scope: Scope): void {
+    this.#ports.add(labelsText({ scope }));
+  }
+
+  portRefused(scope: Scope): void {
+    this.#portErrors.add(labelsText({ scope }));
+  }
+
+  print(lines: string[]): void {
+    this.#addresses.print(lines);
+    this.#addressErrors.print(lines);
+    this.#ports.print(lines);
+    this.#portErrors.print(lines);
+  }
+}
+
+/** Counts when it is asked: nothing is kept beside the claims themselves. */
+export function printAllocations(world: World, lines: string[]): void {
+  world.allocations.print(lines);
+  const networks = [...networksOf(world, 'IPv4'), ...networksOf(world, 'IPv6')];
+  const taken = addressesOf(world, networks);
+  const gauge = (name: string, valueOf: (network: Network) => number): void => {
+    printFamily(lines, `${IPS}_${name}`);
+    for (const network of networks) {
+      lines.push(`${IPS}_${name}{${labelsText({ cidr: network.text })}} ${valueOf(network)}`);
+    }
+  };
+  gauge('allocated_ips', (network) => taken.get(network) ?? 0);
+  gauge('available_ips', (network) => roomOf(network) - (taken.get(network) ?? 0));
+  const ports = claimedPorts(world).size;
+  printFamily(lines, `${PORTS}_allocated_ports`);
+  lines.push(`${PORTS}_allocated_ports ${ports}`);
+  printFamily(lines, `${PORTS}_available_ports`);
+  lines.push(`${PORTS}_available_ports ${PORT_LAST - PORT_FIRST + 1 - ports}`);
+}
+
+/** Upstream counts with numbers of 64 bits, and so far in networks of IPv6. */
+function roomOf({ first, last }: Network): number {
+  return Number(last - first + 1n);
+}
+
+function addressesOf(world: World, networks: readonly Network[]): Map<Network, number> {
+  const { storage } = world;
+  const [only] = networks;
+  if (only !== undefined && networks.length === 1) {
+    return new Map([[only, storage.count(ADDRESSES_START, ADDRESSES_END)]]);
+  }
+  const counts = new Map<Network, number>();
+  const rows = storage.keys?.bind(storage) ?? storage.page.bind(storage);
+  rows(ADDRESSES_START, ADDRESSES_END, 0, ({ key, keyStart, keyEnd }) => {
+    const address = key.toString('utf8', keyStart + ADDRESSES.length, keyEnd);
+    const network = networks.find((one) => holds(one, address));
+    if (network !== undefined) counts.set(network, (counts.get(network) ?? 0) + 1);
+    return true;
+  });
+  return counts;
+}

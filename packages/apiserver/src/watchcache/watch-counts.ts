@@ -1,0 +1,52 @@
+/** What watches of one version of a resource were sent, under upstream's names. */
+import { Histogram } from '../metrics/histogram.ts';
+import { printFamily } from '../metrics/metric-families.ts';
+import type { World } from '../lister/world.ts';
+
+const BOUNDS_BYTES = [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072] as const;
+
+export class WatchCounts {
+  readonly sizes: Histogram = new Histogram(BOUNDS_BYTES);
+  /** Objects that watches began with. */
+  initial = 0;
+
+  sent(bytes: number): void {
+    this.sizes.observe(bytes);
+  }
+
+  began(bytes: number): void {
+    this.initial++;
+    this.sizes.observe(bytes);
+  }
+}
+
+/** Appends the lines of all hubs. */
+export function renderWatches(world: World, lines: string[]): void {
+  const kinds = new Map(world.kinds.all().map(({ prefix, resource }) => [prefix, resource]));
+  const sizes: string[] = [];
+  const events: string[] = [];
+  const initials: string[] = [];
+  const received: string[] = [];
+  for (const [prefix, hub] of world.hubs) {
+    const { group = '', resource = '' } = kinds.get(prefix) ?? {};
+    const common = `group="${group}",resource="${resource}"`;
+    let initial = 0;
+    for (const [version, counts] of hub.counts) {
+      const labels = `${common},version="${version}"`;
+      initial += counts.initial;
+      events.push(`apiserver_watch_events_total{${labels}} ${counts.sizes.count}`);
+      counts.sizes.print(sizes, 'apiserver_watch_events_sizes', labels);
+    }
+    if (initial > 0) initials.push(`apiserver_init_events_total{${common}} ${initial}`);
+    received.push(`apiserver_watch_cache_events_received_total{${common}} ${hub.dispatched}`);
+  }
+  for (const [name, own] of [
+    ['apiserver_watch_events_total', events],
+    ['apiserver_watch_events_sizes', sizes],
+    ['apiserver_init_events_total', initials],
+    ['apiserver_watch_cache_events_received_total', received],
+  ] as const) {
+    printFamily(lines, name);
+    lines.push(...own);
+  }
+}
