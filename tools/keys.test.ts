@@ -12,10 +12,10 @@ const ROOT = '/planted';
 
 /** How many places the law finds in files of the tree with these texts, in their order. */
 function found(ways: readonly string[]): number[] {
-  const pathOf = (at: number): string => `packages/base/src/planted-${at}.ts`;
+  const pathOf = (at: number): string => `packages/base/src/collections/planted-${at}.ts`;
   const files = new Map([
     [`${ROOT}/tsconfig.json`, TSCONFIG],
-    [`${ROOT}/packages/base/src/members.ts`, MEMBERS],
+    [`${ROOT}/packages/base/src/collections/members.ts`, MEMBERS],
     ...ways.map((way, at) => [`${ROOT}/${pathOf(at)}`, HEAD + way] as const),
   ]);
   const folders = new Set([...files.keys()].flatMap((path) => parents(path)));

@@ -11,7 +11,7 @@
  * - objects that inherit nothing, which their type tells (`Bare`);
  * - a key that comes from `Object.keys(object)` or `Object.entries(object)` of the same object.
  *
- * All else is a `Map`, or `ownMember` and `putMember` of `packages/base/src/collections/members.ts`.
+ * All else is a `Map`, or `ownMember` and `putMember` of `@megaplane/base/members`.
  */
 import { relative } from 'node:path';
 import { NodeFlags, SyntaxKind, type Node, type SourceFile } from 'typescript/unstable/ast';

@@ -61,6 +61,7 @@ function rewritten(path: string, source: string, moves: ReadonlyMap<string, stri
   const next = (target: string): string => moves.get(target) ?? target;
   const edits = moduleNames(path, source)
     .filter(({ value }) => value.startsWith('.'))
+    .filter(({ value }) => before !== after || next(join(before, value)) !== join(before, value))
     .map(({ start, end, value }) => {
       const target = join(before, value);
       return { start, end, value: `'${named(after, next(target))}'` };
@@ -101,7 +102,7 @@ function main(list: string): void {
     const source = readFileSync(join(ROOT, path), 'utf8');
     const own = /^(packages\/[a-z]+)\/package\.json$/.exec(path)?.[1];
     const text = source.replaceAll(
-      /(?<![\w/.-])(?:\.\/src|packages|bench|tools)\/[\w./-]+/g,
+      /(?<![\w-])(?<!\w\/)(?:\.\/src|packages|bench|tools)\/[\w./-]+/g,
       (name) => {
         if (own !== undefined && name.startsWith('./src/')) {
           const to = moves.get(`${own}/${name.slice(2)}`);

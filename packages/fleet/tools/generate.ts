@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { messageTables } from './message-tables.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
 
 mkdirSync(`${ROOT}src/contract/tables`, { recursive: true });
 const tables = messageTables((path) => readFileSync(`${ROOT}proto/${path}`, 'utf8'));

@@ -1,4 +1,7 @@
-/** A pass over a million nodes: `node packages/controllers/src/nodelifecycle/node-lifecycle.bench.ts`. */
+/**
+ * A pass over a million nodes:
+ * `node packages/controllers/src/nodelifecycle/node-lifecycle.bench.ts`.
+ */
 import { Random } from '@megaplane/base/random';
 import { NodeLifecycle } from './node-lifecycle.ts';
 import { NodeScan } from '../columns/node-scan.ts';

@@ -1,7 +1,4 @@
-/**
- * Expressions as closures. Each part of the tree becomes a function of a frame; the frame holds the
- * variables and counts the cost, and an evaluation that costs more than its limit ends.
- */
+/** Expressions as closures over a frame that holds variables and counts the cost up to a limit. */
 import { ownMember } from '@megaplane/base/members';
 import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './values/functions.ts';

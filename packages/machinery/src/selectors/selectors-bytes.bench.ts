@@ -1,4 +1,7 @@
-/** Label selectors on stored bytes: `node packages/machinery/src/selectors/selectors-bytes.bench.ts`. */
+/**
+ * Label selectors on stored bytes:
+ * `node packages/machinery/src/selectors/selectors-bytes.bench.ts`.
+ */
 import { parseLabelSelector } from './selectors.ts';
 import { LabelProgram, LabelsRange, matchesLabelBytes } from './selectors-bytes.ts';
 

@@ -1,4 +1,7 @@
-/** Writes of custom resources: `node packages/machinery/src/structural/compiled-schema.bench.ts`. */
+/**
+ * Writes of custom resources:
+ * `node packages/machinery/src/structural/compiled-schema.bench.ts`.
+ */
 import { compileSchema } from './compiled-schema.ts';
 import { validateDefinition } from '../apiextensions/definition.ts';
 import { WIDGET_RULES, widgetDefinition, widgetOf, widgetSchema } from './widgets.sim.ts';

@@ -15,11 +15,6 @@ export interface Resources {
   readonly scalars: Map<string, number>;
 }
 
-/** A container that does not mention CPU is scored as if it asked for this. */
-const DEFAULT_MILLI_CPU = 100;
-/** A container that does not mention memory is scored as if it asked for this. */
-const DEFAULT_MEMORY_BYTES: number = 200 * 1024 * 1024;
-
 const ZERO = new Quantity(0n, 0, 'DecimalSI');
 /** What was read already: nodes are of a few sizes, and pods ask for the same amounts. */
 const known = new Map<string, Quantity>();

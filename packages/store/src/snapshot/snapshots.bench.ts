@@ -2,7 +2,8 @@
  * What a snapshot costs the thread that answers: fills a store with keys in scattered order, then
  * writes it out as often as asked, beside nothing else.
  *
- *     node packages/store/src/snapshot/snapshots.bench.ts [keys] [value bytes] [runs] [ordered|scattered]
+ *     node packages/store/src/snapshot/snapshots.bench.ts \
+ *       [keys] [value bytes] [runs] [ordered|scattered]
  *     MEGAPLANE_BENCH_DIR=DIR ...     keeps the directory, to start from it
  *
  * `ordered`: keys are put in their own order, so that neighbours lie beside each other. Before the

@@ -3,7 +3,7 @@
  * change, and the order in which the fields are stored.
  */
 import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { badRequest, unclassified, type Status } from '@megaplane/machinery/status';
 import { timestamp } from './deletion.ts';
 
@@ -139,12 +139,6 @@ export function updateMetadata(next: JsonObject, previous: JsonObject): JsonObje
 export function assemble(object: JsonObject, metadata: JsonObject): JsonObject {
   const { kind, apiVersion, metadata: _, ...rest } = object;
   return { kind: kind ?? '', apiVersion: apiVersion ?? '', metadata, ...rest };
-}
-
-/** True for a value that Kubernetes prints as nothing: absent, null, or an empty object or list. */
-function isEmpty(value: JsonValue | undefined): boolean {
-  if (value === undefined || value === null) return true;
-  return isObject(value) || Array.isArray(value) ? Object.keys(value).length === 0 : false;
 }
 
 /** The uid in a body, which is a precondition of updates; '' where there is none. */
