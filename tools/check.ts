@@ -20,9 +20,10 @@ const TEST_FILES = [
 
 /**
  * What wants a process of its own: programs that are started, hooks for all tests of a file (they
- * would run around those of other files), memory that is measured.
+ * would run around those of other files), memory that is measured, objects that are counted.
  */
-const ALONE = /^(?:before|after)(?:Each)?\(|node:child_process|process\.memoryUsage/m;
+const ALONE =
+  /^(?:before|after)(?:Each)?\(|node:child_process|process\.memoryUsage|queryObjects\(/m;
 const FILES_PER_PROCESS_MAX = 24;
 
 interface Step {

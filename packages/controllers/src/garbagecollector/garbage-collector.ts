@@ -46,11 +46,12 @@ type Verdict = 'solid' | 'waiting' | 'dangling' | 'unknown' | 'unreadable';
 interface Watched {
   resource: ApiResource;
   readonly informer: Informer;
-  isRetired: boolean;
 }
 
-/** Graph numbers of resources that come and go; their rows tell resources apart by 16 bits. */
+/** Resources that are watched or rest; rows of the graph tell them apart by 16 bits. */
 const RESOURCES_MAX = 65_536;
+/** A number goes to another resource when no work that has it can be under way any more. */
+const NUMBER_RESTS_MS = 600_000;
 
 type Live = Extract<ClientResponse, { readonly ok: true }>;
 
@@ -62,8 +63,10 @@ export interface GarbageCollectorOptions extends PartOptions {
 export class GarbageCollector {
   readonly #options: GarbageCollectorOptions;
   readonly graph: GarbageGraph;
-  /** Those that are retired keep their number: rows are told apart by it. */
-  readonly #watched: Watched[] = [];
+  /** By number. */
+  readonly #watched: (Watched | undefined)[] = [];
+  /** Numbers of what is watched no more, and since when: the oldest first. */
+  readonly #resting: { readonly index: number; readonly sinceMs: number }[] = [];
   /** Numbers by version and kind. */
   readonly #byKind: Map<string, number> = new Map();
   readonly #workers: Workers<number>;
@@ -105,8 +108,8 @@ export class GarbageCollector {
         !IGNORED.has(groupResourceOf(one)),
     );
     const kinds = new Set(wanted.map(kindOf));
-    for (const [index, { resource, isRetired }] of this.#watched.entries()) {
-      if (isWhole && !isRetired && !kinds.has(kindOf(resource))) this.#retire(index);
+    for (const [kind, index] of isWhole ? [...this.#byKind] : []) {
+      if (!kinds.has(kind)) this.#retire(index, kind);
     }
     for (const resource of wanted) {
       const known = this.#watched[this.#byKind.get(kindOf(resource)) ?? -1];
@@ -116,12 +119,13 @@ export class GarbageCollector {
   }
 
   #watch(resource: ApiResource): void {
-    if (this.#watched.length >= RESOURCES_MAX) {
+    const index = this.#takeNumber();
+    if (index === undefined) {
       const name = groupResourceOf(resource);
-      const text = `${name} is not collected: ${RESOURCES_MAX} kinds have been watched; start anew`;
+      const text = `${name} is not collected: ${RESOURCES_MAX} kinds are watched or rest`;
       return this.#options.onError(new Error(text));
     }
-    const index = this.graph.addResource();
+    this.graph.addResource(index);
     const informer = this.#options.informers.subscribe(
       { path: collectionPath(resource) },
       {
@@ -130,17 +134,25 @@ export class GarbageCollector {
         onDelete: (row) => this.graph.remove(index, row),
       },
     );
-    this.#watched.push({ resource, informer, isRetired: false });
+    this.#watched[index] = { resource, informer };
     this.#byKind.set(kindOf(resource), index);
   }
 
-  #retire(index: number): void {
+  #takeNumber(): number | undefined {
+    const oldest = this.#resting[0];
+    const restedMs = this.#options.client.timers.nowMs() - (oldest?.sinceMs ?? Infinity);
+    if (restedMs >= NUMBER_RESTS_MS) return this.#resting.shift()?.index;
+    return this.#watched.length < RESOURCES_MAX ? this.#watched.length : undefined;
+  }
+
+  #retire(index: number, kind: string): void {
+    this.#byKind.delete(kind);
     const watched = this.#watched[index];
     if (watched === undefined) return;
-    watched.isRetired = true;
-    this.#byKind.delete(kindOf(watched.resource));
     this.#options.informers.drop({ path: collectionPath(watched.resource) });
     this.graph.retire(index, watched.informer.idLimit);
+    this.#watched[index] = undefined;
+    this.#resting.push({ index, sinceMs: this.#options.client.timers.nowMs() });
   }
 
   /** Begins to delete; before, only the graph is built. */
@@ -154,9 +166,11 @@ export class GarbageCollector {
 
   /** The graph, or what of it hangs together with these uids, for people. */
   dump(uids: readonly string[]): Generator<string> {
-    const kinds = this.#watched.map(({ resource, informer }, index) => ({
-      ...{ group: resource.group, version: resource.version, kind: resource.kind },
-      rowEnd: informer.idLimit,
+    const kinds = this.#watched.map((watched, index) => ({
+      group: watched?.resource.group ?? '',
+      version: watched?.resource.version ?? '',
+      kind: watched?.resource.kind ?? '',
+      rowEnd: watched?.informer.idLimit ?? 0,
       nameOf: (row: number) => this.#nameOf(index, row),
     }));
     return dumpGraph(this.graph, kinds, uids);
@@ -176,11 +190,10 @@ export class GarbageCollector {
     if (exact !== undefined) return exact;
     const [version = '', group = ''] = apiVersion.split('/').toReversed();
     const found = this.#watched.findIndex(
-      ({ resource, isRetired }) =>
-        !isRetired &&
-        resource.kind === kind &&
-        resource.group === group &&
-        resource.served.includes(version),
+      (watched) =>
+        watched?.resource.kind === kind &&
+        watched.resource.group === group &&
+        watched.resource.served.includes(version),
     );
     return found < 0 ? undefined : found;
   }
@@ -223,7 +236,7 @@ export class GarbageCollector {
 
   async #work(resource: number, row: number): Promise<WorkResult> {
     const watched = this.#watched[resource];
-    if (watched === undefined || watched.isRetired || !watched.informer.has(row)) return 'done';
+    if (watched === undefined || !watched.informer.has(row)) return 'done';
     if (this.graph.isSettled(resource, row)) return 'done';
     const [namespace, name] = this.#nameOf(resource, row);
     const path = objectPath(watched.resource, namespace, name);

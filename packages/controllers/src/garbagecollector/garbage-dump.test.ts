@@ -16,7 +16,7 @@ function graphOf(owners: readonly (readonly number[])[]): GarbageGraph {
     calledHash: () => 1,
     placeHash: () => 1,
   });
-  graph.addResource();
+  graph.addResource(0);
   const scan = new ObjectScan();
   for (const [row, own] of owners.entries()) {
     const ownerReferences = own.map((n) => ({

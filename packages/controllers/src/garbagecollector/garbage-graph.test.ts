@@ -29,7 +29,7 @@ class World {
       calledHash: (_resource, _row, { name }) => Number(name) + 1,
       placeHash: (_resource, row) => row + 1,
     });
-    this.graph.addResource();
+    this.graph.addResource(0);
   }
 
   put(name: number, owners: readonly number[], more: object = {}): void {

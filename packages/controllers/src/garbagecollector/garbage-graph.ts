@@ -62,6 +62,9 @@ class Rows {
   readonly flags: Uint8Column = new Uint8Column();
 }
 
+/** Of a resource that is watched no more. */
+const NO_ROWS = new Rows();
+
 const FOREGROUND_NAME = Buffer.from('"foregroundDeletion"');
 const ORPHAN_NAME = Buffer.from('"orphan"');
 
@@ -99,10 +102,9 @@ export class GarbageGraph {
     return this.#edgeCount;
   }
 
-  /** Announces the next resource; returns its number. */
-  addResource(): number {
-    this.#rows.push(new Rows());
-    return this.#rows.length - 1;
+  /** Announces a resource by its number: the next one, or that of one which was retired. */
+  addResource(resource: number): void {
+    this.#rows[resource] = new Rows();
   }
 
   upsert(resource: number, row: number, isNew: boolean, bytes: Uint8Array, scan: ObjectScan): void {
@@ -221,6 +223,7 @@ export class GarbageGraph {
       this.#dropEdges(rows, row);
       this.#clear(rows, row);
     }
+    this.#rows[resource] = NO_ROWS;
   }
 
   /** Owners that wait for their dependents may have one less to wait for. */
