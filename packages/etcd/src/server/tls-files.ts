@@ -170,14 +170,25 @@ const SUITES: Readonly<Record<string, string>> = {
   TLS_CHACHA20_POLY1305_SHA256: 'TLS_CHACHA20_POLY1305_SHA256',
 };
 
-/** A list of Go's names as OpenSSL takes it. Throws an Error that names the unknown one. */
-export function cipherList(names: readonly string[]): string {
-  return names
+/** Of TLS 1.3, which Go's lists do not choose among: without them OpenSSL would leave 1.3 out. */
+const SUITES_OF_13: readonly string[] = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+];
+
+/**
+ * A list of Go's names as OpenSSL takes it. Throws an Error that names the flag and the unknown
+ * name.
+ */
+export function cipherList(names: readonly string[], flag = '--cipher-suites'): string {
+  const known = names
     .map((name) => {
       const found = ownMember(SUITES, name.trim());
       if (found !== undefined) return found;
-      const known = Object.keys(SUITES).join(', ');
-      throw new Error(`--cipher-suites: ${name} is not known; there are ${known}`);
+      const all = Object.keys(SUITES).join(', ');
+      throw new Error(`${flag}: ${name} is not known; there are ${all}`);
     })
-    .join(':');
+    .filter((name) => !SUITES_OF_13.includes(name));
+  return [...known, ...SUITES_OF_13].join(':');
 }

@@ -15,8 +15,8 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { constants, type X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { createServer as createTlsServer, TLSSocket } from 'node:tls';
-import type { Server as TlsServer } from 'node:tls';
+import { createSecureContext, createServer as createTlsServer, TLSSocket } from 'node:tls';
+import type { SecureContext, Server as TlsServer } from 'node:tls';
 import { AnswerBudget } from '../transport/answer-budget.ts';
 import { BodyBudget } from '../transport/body-budget.ts';
 import type { BodyOwner, Handler, StreamsBody } from '../http/exchange.ts';
@@ -49,8 +49,19 @@ export interface ListenTls {
   readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
   /** OpenSSL's names, joined by `:`; default Node's. */
   readonly ciphers?: string;
+  /** OpenSSL's names of curves, joined by `:`; default Node's. */
+  readonly curves?: string;
+  /** Shown to clients that ask for these hosts, in place of `cert`. */
+  readonly named?: readonly NamedCertificate[];
   /** Asked about the client's certificate after a trusted handshake; false cuts the connection. */
   readonly accepts?: (certificate: X509Certificate) => boolean;
+}
+
+/** Hosts are in lower case; `*.example.com` is any in place of the star. */
+export interface NamedCertificate {
+  readonly hosts: readonly string[];
+  readonly key: string | Buffer;
+  readonly cert: string | Buffer;
 }
 
 export interface ListenOptions {
@@ -134,6 +145,8 @@ class SocketListener implements Listener {
   readonly #sockets = new Set<Socket>();
   #ticker: NodeJS.Timeout | null = null;
   #tls: ListenTls | null = null;
+  /** By host, of `named`. */
+  #contexts: ReadonlyMap<string, SecureContext> = new Map();
   #closing = false;
 
   constructor(options: ListenOptions) {
@@ -177,9 +190,12 @@ class SocketListener implements Listener {
 
   #makeTlsServer(tls: ListenTls): TlsServer {
     const { isSilent, currentTls } = this.#options;
+    this.#contexts = namedContexts(tls);
     const server = createTlsServer(
       {
         ...tlsFields(tls),
+        // Where no name is asked for, or none that is known, the context of the server counts.
+        SNICallback: (host, done) => done(null, contextFor(this.#contexts, host)),
         // A peer that leaves during the handshake is gone; see `#accept` for later.
         allowHalfOpen: false,
         ALPNProtocols: ['h2', 'http/1.1'],
@@ -294,6 +310,7 @@ class SocketListener implements Listener {
 
   reloadTls(tls: ListenTls): void {
     this.#tls = tls;
+    this.#contexts = namedContexts(tls);
     if (this.#tlsServer === null) return;
     this.#tlsServer.setSecureContext(tlsFields(tls));
     trustPartialChains(this.#tlsServer);
@@ -365,6 +382,28 @@ function opensHttp1(bytes: Buffer, end: number): boolean {
   return / HTTP\/1\.\d+\s*$/.test(bytes.toString('latin1', Math.max(0, end - 32), end));
 }
 
+function namedContexts(tls: ListenTls): ReadonlyMap<string, SecureContext> {
+  const found = new Map<string, SecureContext>();
+  for (const { hosts, key, cert } of tls.named ?? []) {
+    const context = createSecureContext({
+      ...tlsFields(tls),
+      ...{ key, cert, allowPartialTrustChain: true },
+    });
+    // As Go has it, of several for one host the first counts.
+    for (const host of hosts) if (!found.has(host)) found.set(host, context);
+  }
+  return found;
+}
+
+/** An exact name goes before one with a star for its first label. */
+function contextFor(
+  contexts: ReadonlyMap<string, SecureContext>,
+  asked: string,
+): SecureContext | undefined {
+  const host = asked.toLowerCase();
+  return contexts.get(host) ?? contexts.get(`*${host.slice(host.indexOf('.'))}`);
+}
+
 function tlsFields(tls: ListenTls): object {
   const fields = {
     key: tls.key,
@@ -374,6 +413,7 @@ function tlsFields(tls: ListenTls): object {
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(tls.maxVersion === undefined ? {} : { maxVersion: tls.maxVersion }),
     ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
+    ...(tls.curves === undefined ? {} : { ecdhCurve: tls.curves }),
   };
   if (tls.clientCa === undefined) return fields;
   return { ...fields, ...clientAuthority(tls.clientCa, tls.requiresClientCert === true) };
