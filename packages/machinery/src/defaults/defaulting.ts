@@ -48,6 +48,16 @@ const UNROUNDED = /^(node|resource)\./;
 const NOTHING: Plan = { constants: [], step: undefined, parts: [] };
 const rules: DefaultRules = { ...CORE_DEFAULTS, ...WORKLOAD_DEFAULTS, ...ADMISSION_DEFAULTS };
 const plans = new Map<Type, Plan>();
+const ruleOfType = new Map<Type, DefaultRule | undefined>();
+
+/** An alpha or beta version has the rules of the first stable one, unless it has its own. */
+function ruleOf(type: Type): DefaultRule | undefined {
+  if (ruleOfType.has(type)) return ruleOfType.get(type);
+  const stable = type.name.replace(/\.v\d+(alpha|beta)\d+\./, '.v1.');
+  const found = ownMember(rules, type.name) ?? ownMember(rules, stable);
+  ruleOfType.set(type, found);
+  return found;
+}
 
 /**
  * Fills in the defaults of an object in normal form, in place. Kinds without rules are left alone.
@@ -58,7 +68,7 @@ export function applyDefaults(object: JsonObject): void {
   const type = findTypeOfKind(apiVersion, kind);
   if (type === undefined) return;
   applyPlan(planOf(type), object);
-  ownMember(rules, type.name)?.whole?.(object);
+  ruleOf(type)?.whole?.(object);
 }
 
 /** The same for a part of an object, by its type. */
@@ -68,14 +78,14 @@ export function applyTypeDefaults(type: Type, object: JsonObject): void {
 
 /** Fills in what an object itself lacks, in place; not what its parts lack. */
 export function applyOwnDefaults(type: Type, object: JsonObject): void {
-  ownMember(rules, type.name)?.step?.(object);
+  ruleOf(type)?.step?.(object);
 }
 
 function planOf(type: Type): Plan {
   const known = plans.get(type);
   if (known !== undefined) return known;
   if (CLOSED_TYPES.includes(type.name)) return NOTHING;
-  const rule = ownMember(rules, type.name);
+  const rule = ruleOf(type);
   const parts: Part[] = [];
   for (const field of type.fields) {
     const part = partOf(field);

@@ -190,9 +190,10 @@ export function resources(): readonly Resource[] {
   return all;
 }
 
-/** Has a version served, or not, in this process; before anything is. */
-export function serveVersion(apiVersion: string, isServed: boolean): void {
-  for (const entry of all) if (entry.apiVersion === apiVersion) entry.served = isServed;
+/** Has a resource of a version served, or not, in this process; before anything is. */
+export function serveResource(apiVersion: string, resource: string, isServed: boolean): void {
+  const entry = byPlural.get(resource)?.find((one) => one.apiVersion === apiVersion);
+  if (entry !== undefined) entry.served = isServed;
 }
 
 /** By what a URL names: group ('' for `/api`), version, plural. */

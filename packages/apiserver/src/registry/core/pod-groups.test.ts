@@ -1,7 +1,7 @@
 // Recorded from kube-apiserver v1.36.1 with the gate GenericWorkload.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { serveVersion } from '@megaplane/machinery/kinds';
+import { serveResource } from '@megaplane/machinery/kinds';
 import { admittingModel } from '../../admission/admitting.sim.ts';
 
 const VERSION = 'scheduling.k8s.io/v1alpha2';
@@ -13,12 +13,16 @@ const CONDITION = {
   lastTransitionTime: '2026-01-01T00:00:00Z',
 };
 
+function serve(isServed: boolean): void {
+  for (const one of ['podgroups', 'workloads']) serveResource(VERSION, one, isServed);
+}
+
 function withGroups(play: (model: ReturnType<typeof admittingModel>) => void): void {
-  serveVersion(VERSION, true);
+  serve(true);
   try {
     play(admittingModel());
   } finally {
-    serveVersion(VERSION, false);
+    serve(false);
   }
 }
 
