@@ -51,6 +51,10 @@ export interface AuthenticationFlags {
   readonly serviceAccountKeyFile?: string;
   readonly serviceAccountSigningKeyFile?: string;
   readonly apiAudiences?: string;
+  readonly serviceAccountJwksUri?: string;
+  /** Milliseconds; 0: any. */
+  readonly serviceAccountMaxTokenExpiration?: number;
+  readonly serviceAccountExtendTokenExpiration?: boolean;
   readonly requestheaderClientCaFile?: string;
   readonly requestheaderAllowedNames?: string;
   readonly requestheaderUsernameHeaders?: string;
@@ -106,6 +110,7 @@ export function signerOptions(
   ownKey: string,
 ): { readonly key: string; readonly options: SignerOptions } {
   const { serviceAccountSigningKeyFile: file, apiAudiences } = flags;
+  const { serviceAccountJwksUri, serviceAccountMaxTokenExpiration = 0 } = flags;
   const issuers = issuersOf(flags);
   const others = namesIn(flags.serviceAccountKeyFile).map(read);
   return {
@@ -113,9 +118,17 @@ export function signerOptions(
     options: {
       issuers,
       otherKeys: others,
+      lifeSecondsMax: Math.floor(serviceAccountMaxTokenExpiration / 1000),
+      extendsLife: flags.serviceAccountExtendTokenExpiration ?? true,
+      ...(serviceAccountJwksUri === undefined ? {} : { keysUrl: keysUrl(serviceAccountJwksUri) }),
       ...(apiAudiences === undefined ? {} : { audiences: namesIn(apiAudiences) }),
     },
   };
+}
+
+function keysUrl(text: string): string {
+  if (text === '' || URL.parse(text)?.protocol === 'https:') return text;
+  throw new Error(`--service-account-jwks-uri: ${text} is no URL that begins with https://`);
 }
 
 function issuersOf({ serviceAccountIssuer }: AuthenticationFlags): string[] {

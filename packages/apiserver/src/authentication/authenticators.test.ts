@@ -456,6 +456,22 @@ test('a request for a token says whose its fields are, and names the account by 
   ]);
 });
 
+test('tokens live no longer than they may, and as long as they say where none is extended', () => {
+  const key = RSA.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const model = new AccessModel({ signer: new TokenSigner(key, { lifeSecondsMax: 7200 }) });
+  model.ask('POST', '/api/v1/namespaces', { metadata: { name: 'n' } });
+  const accounts = '/api/v1/namespaces/n/serviceaccounts';
+  model.ask('POST', accounts, { metadata: { name: 'bot' } });
+  const asked = (expirationSeconds: number): ReturnType<typeof model.ask> =>
+    model.ask('POST', `${accounts}/bot/token`, { spec: { expirationSeconds } });
+  const long = asked(90_000);
+  assert.match(long.text, /"expirationSeconds":7200,/);
+  const warning = '299 - "requested expiration of 90000 seconds shortened to 7200 seconds"';
+  assert(long.headers.includes(warning), long.headers.join());
+  assert.match(asked(7200).text, /"expirationSeconds":7200,/);
+  assert(!asked(7200).headers.includes('warning'));
+});
+
 test('tokens of service accounts are for their audiences, and old keys still count', () => {
   const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
   const old = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;

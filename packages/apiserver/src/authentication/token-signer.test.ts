@@ -34,6 +34,8 @@ test('tokens are signed as their key can, and read by the same key alone', () =>
     const others = { issuers: ['https://issuer'] };
     assert.equal(new TokenSigner(pem === RSA ? EC : RSA, others).examine(token).kind, 'refused');
     assert.equal(new TokenSigner(pem).examine(token).kind, 'foreign');
+    const elsewhere = new TokenSigner(pem, { keysUrl: 'https://keys.example/jwks' });
+    assert.equal(elsewhere.discovery('a:6443')['jwks_uri'], 'https://keys.example/jwks');
     const { id_token_signing_alg_values_supported: algorithms } = signer.discovery('a:6443');
     assert.deepEqual(algorithms, [algorithm]);
   }

@@ -33,11 +33,20 @@ export interface SignerOptions {
   readonly audiences?: readonly string[];
   /** Further keys in PEM, public or private, whose tokens are taken: those of before. */
   readonly otherKeys?: readonly string[];
+  /** Where verifiers are told to get the keys; default: at this server. */
+  readonly keysUrl?: string;
+  /** Longer lives are shortened; 0: none is. */
+  readonly lifeSecondsMax?: number;
+  /** Whether tokens that pods mount live longer than they say; default true. */
+  readonly extendsLife?: boolean;
 }
 
 export class TokenSigner {
   readonly issuer: string;
   readonly audiences: readonly string[];
+  readonly lifeSecondsMax: number;
+  readonly extendsLife: boolean;
+  readonly #keysUrl: string;
   readonly #issuers: readonly string[];
   readonly #key: KeyObject;
   readonly #own: PublicKey;
@@ -49,6 +58,9 @@ export class TokenSigner {
     this.#issuers = issuers;
     this.issuer = issuers[0] ?? DEFAULT_ISSUER;
     this.audiences = options.audiences ?? issuers;
+    this.lifeSecondsMax = options.lifeSecondsMax ?? 0;
+    this.extendsLife = options.extendsLife ?? true;
+    this.#keysUrl = options.keysUrl ?? '';
     this.#key = createPrivateKey(pem);
     this.#own = publicKeyOf(this.#key);
     for (const one of [this.#own, ...otherKeys.map((text) => publicKeyOf(text))]) {
@@ -93,7 +105,7 @@ export class TokenSigner {
     const algorithms = [...new Set([...this.#keys.values()].map(({ algorithm }) => algorithm))];
     return {
       issuer: this.issuer,
-      jwks_uri: `https://${address}/openid/v1/jwks`,
+      jwks_uri: this.#keysUrl === '' ? `https://${address}/openid/v1/jwks` : this.#keysUrl,
       response_types_supported: ['id_token'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: algorithms,

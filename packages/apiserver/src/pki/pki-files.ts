@@ -56,12 +56,23 @@ export interface Pki {
   /** Shown to API servers behind this one, with an authority of its own. */
   readonly frontProxy: KeyAndCertificate;
   readonly frontProxyAuthority: string;
-  /** PEM of the private key that signs service account tokens; a new one takes a while. */
+  /**
+   * PEM of the private key that signs service account tokens; a new one takes a while. Empty where
+   * tokens are signed by another.
+   */
   readonly tokenKey: Promise<string>;
 }
 
-/** Reads or makes the authority, and makes a serving certificate for `names`. */
-export function openPki(dataDir: string, names: readonly string[], nowMs: number): Pki {
+/**
+ * Reads or makes the authority, and makes a serving certificate for `names`. A key for tokens is
+ * made only where none is named by flags: that takes longer than all the rest of a start.
+ */
+export function openPki(
+  dataDir: string,
+  names: readonly string[],
+  nowMs: number,
+  signsTokens = true,
+): Pki {
   const dir = join(dataDir, 'pki');
   makeKeyDirectory(dir);
   const authority = authorityOf(dir, 'ca', 'megaplane-ca', nowMs);
@@ -85,7 +96,7 @@ export function openPki(dataDir: string, names: readonly string[], nowMs: number
   const kubeletClient = issue(client, authority, nowMs, LEAF_MS);
   const proxy = { commonName: FRONT_PROXY_NAME, use: 'client' } as const;
   const frontProxy = issue(proxy, proxyAuthority, nowMs, LEAF_MS);
-  const tokenKey = tokenKeyOf(dir);
+  const tokenKey = signsTokens ? tokenKeyOf(dir) : Promise.resolve('');
   // who awaits the key is told; a start that fails for another reason must not fail twice
   tokenKey.catch(() => undefined);
   const frontProxyAuthority = proxyAuthority.certificate;

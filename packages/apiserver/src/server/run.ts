@@ -42,6 +42,7 @@ import {
   type StorePki,
 } from '../pki/pki-files.ts';
 import { openRelay, type KubeletOptions } from '../kubelet/relay-options.ts';
+import { servingFiles, tlsRules, type ServingFlags } from '../controlplane/serving-flags.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from '../registry/service/services.ts';
 import {
@@ -89,6 +90,7 @@ export interface ApiserverOptions
     AdmissionFlags,
     AuthenticationFlags,
     AuthorizationFlags,
+    ServingFlags,
     EndpointFlags {
   /** How often certificates are looked at; tests are impatient. */
   readonly tlsReloadMs?: number;
@@ -100,8 +102,6 @@ export interface ApiserverOptions
   readonly historyLimit?: string;
   /** Also serve the store as etcd there: `http://127.0.0.1:2379`, several by commas. */
   readonly listenClientUrls?: string;
-  readonly tlsCertFile?: string;
-  readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
   readonly serviceClusterIpRange?: string;
   readonly memoryLimitBytes?: number;
@@ -142,7 +142,8 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
   const address = localAddress(options.bindAddress);
   const shown = shownEndpoint(options, options.bindAddress, storage.isShared);
   const names = [options.bindAddress, shown.address].filter((name) => isIP(name) !== 0);
-  const pki = openPki(options.dataDir, names, Date.now());
+  const signsItself = options.serviceAccountSigningKeyFile === undefined;
+  const pki = openPki(options.dataDir, names, Date.now(), signsItself);
   const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, shown.address);
   const { server, audit, webhooks, stopFollowing } = await makeServer(
     options,
@@ -225,9 +226,11 @@ function pause(ms: number): Promise<void> {
 
 /** Read at the start, and again whenever a file has changed. */
 function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
+  const files = servingFiles(options);
   return {
-    key: readOr(options.tlsPrivateKeyFile, pki.serving.key),
-    cert: readOr(options.tlsCertFile, pki.serving.certificate),
+    ...tlsRules(options),
+    key: readOr(files.key, pki.serving.key),
+    cert: readOr(files.certificate, pki.serving.certificate),
     clientCa: [
       ...userAuthorities(options, pki),
       ...otherAuthorities(options.requestheaderClientCaFile),
@@ -298,7 +301,7 @@ async function makeServer(
     storage,
     authorizers: authorizers.links,
     edge: serverEdge(yaml),
-    address: `${address}:${options.securePort}`,
+    address: `${options.externalHostname ?? address}:${options.securePort}`,
     process: processParts(options),
     signer,
     stopwatchMs: () => performance.now(),
@@ -358,7 +361,7 @@ function processParts(options: ApiserverOptions): NonNullable<ServerOptions['pro
     startedMs: Date.now() - process.uptime() * 1000,
     runtime: `node ${process.version}`,
     probe: probeLocally,
-    profiler: new V8Profiler(),
+    profiler: options.profiling === false ? null : new V8Profiler(),
     setVerbosity: options.setVerbosity ?? null,
   };
 }
@@ -370,7 +373,12 @@ async function openListeners(
 ): Promise<Listener[]> {
   const { handle: handler, ownerOfBody: bodyOwner } = server;
   const bounds = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
-  const limits = { ...bounds, idleMsMax: IDLE_MS_MAX };
+  const streamsMax = options.http2MaxStreamsPerConnection ?? 0;
+  const limits = {
+    ...bounds,
+    idleMsMax: IDLE_MS_MAX,
+    ...(streamsMax === 0 ? {} : { streamsMax }),
+  };
   const onError = (error: unknown): void => {
     options.log('error', errorText(error));
   };

@@ -1,110 +1,28 @@
+// shell: standard output
 /** `megaplane apiserver`: store and API server in one process. */
 import { Command } from 'commander';
-import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
-import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
-import type { AuditFlags } from '@megaplane/apiserver/operations/audit-flags';
-import { addAuditOptions, auditFlagsOf } from '../flags/audit-options.ts';
+import { type ApiserverFlags, DATA_DIR, optionsOf } from '../flags/apiserver-options.ts';
+import { addAuditOptions } from '../flags/audit-options.ts';
 import { featureGatesOption, gatesWarning } from '../flags/feature-gates-flag.ts';
-import { addLogOptions, adjustableLogger, logger } from '../service/logging.ts';
-import type { LogFlags } from '../service/logging.ts';
+import {
+  addServingFlags,
+  refusedApiserverFlag,
+  unusedApiserverFlags,
+  versionText,
+} from '../flags/apiserver-flags.ts';
+import { foreignWarning } from '../flags/foreign-flags.ts';
+import { addLogOptions, adjustableLogger, withKlogFlags } from '../service/logging.ts';
 import { serve } from '../service/service.ts';
 import {
   durabilityModes,
   flagValue,
   flagValues,
-  given,
   historySizes,
   path,
   sizeBytes,
   urls,
   wholeNumber,
 } from '../flags/usage.ts';
-
-interface Flags extends LogFlags, AuthenticationFlags, AuthorizationFlags, AuditFlags {
-  readonly dataDir: string;
-  readonly bindAddress: string;
-  readonly securePort: number;
-  readonly unixSocket?: string;
-  readonly listenClientUrls?: string;
-  readonly durability?: string;
-  readonly historyLimit?: string;
-  readonly memoryLimit?: number;
-  readonly tlsCertFile?: string;
-  readonly tlsPrivateKeyFile?: string;
-  readonly clientCaFile?: string;
-  readonly enableAdmissionPlugins?: string;
-  readonly disableAdmissionPlugins?: string;
-  readonly admissionControlConfigFile?: string;
-  readonly defaultNotReadyTolerationSeconds?: number;
-  readonly defaultUnreachableTolerationSeconds?: number;
-  readonly serviceClusterIpRange?: string;
-  readonly advertiseAddress?: string;
-  readonly endpointReconcilerType?: string;
-  readonly etcdServers?: string;
-  readonly etcdServersOverrides?: string;
-  readonly etcdPrefix?: string;
-  readonly etcdCafile?: string;
-  readonly etcdCertfile?: string;
-  readonly etcdKeyfile?: string;
-  readonly etcdCompactionInterval?: string;
-  readonly storageMediaType?: string;
-  readonly eventTtl?: string;
-  readonly maxRequestsInflight?: number;
-  readonly maxMutatingRequestsInflight?: number;
-  readonly enablePriorityAndFairness?: string;
-  readonly requestTimeout?: string;
-  readonly goawayChance?: string;
-  readonly shutdownDelayDuration?: string;
-  readonly runtimeConfig?: string;
-  readonly featureGates: string;
-  readonly proxyClientCertFile?: string;
-  readonly proxyClientKeyFile?: string;
-  readonly kubeletClientCertificate?: string;
-  readonly kubeletClientKey?: string;
-  readonly kubeletCertificateAuthority?: string;
-  readonly kubeletPreferredAddressTypes?: string;
-  readonly kubeletPort?: number;
-  readonly encryptionProviderConfig?: string;
-  readonly encryptionProviderConfigAutomaticReload?: boolean;
-}
-
-const AUTHENTICATION_FLAGS = [
-  'anonymousAuth',
-  'tokenAuthFile',
-  'enableBootstrapTokenAuth',
-  'authenticationConfig',
-  'oidcIssuerUrl',
-  'oidcClientId',
-  'oidcUsernameClaim',
-  'oidcUsernamePrefix',
-  'oidcGroupsClaim',
-  'oidcGroupsPrefix',
-  'oidcCaFile',
-  'oidcSigningAlgs',
-  'oidcRequiredClaim',
-  'authenticationTokenWebhookConfigFile',
-  'authenticationTokenWebhookVersion',
-  'authenticationTokenWebhookCacheTtl',
-  'serviceAccountIssuer',
-  'serviceAccountSigningKeyFile',
-  'serviceAccountKeyFile',
-  'apiAudiences',
-  'requestheaderClientCaFile',
-  'requestheaderAllowedNames',
-  'requestheaderUsernameHeaders',
-  'requestheaderUidHeaders',
-  'requestheaderGroupHeaders',
-  'requestheaderExtraHeadersPrefix',
-] as const satisfies readonly (keyof AuthenticationFlags)[];
-
-const AUTHORIZATION_FLAGS = [
-  'authorizationMode',
-  'authorizationConfig',
-  'authorizationWebhookConfigFile',
-  'authorizationWebhookVersion',
-  'authorizationWebhookCacheAuthorizedTtl',
-  'authorizationWebhookCacheUnauthorizedTtl',
-] as const satisfies readonly (keyof AuthorizationFlags)[];
 
 /** A flag that may be given several times is one list. */
 function joined(text: string, previous: string | undefined): string {
@@ -116,9 +34,8 @@ function addDataOptions(command: Command): Command {
     .optionsGroup('Data:')
     .option(
       '--data-dir <dir>',
-      'keys, kubeconfigs and the embedded store',
+      `keys, kubeconfigs and the embedded store (${DATA_DIR}, or below --cert-dir)`,
       path,
-      './megaplane-data',
     )
     .option(
       '--durability <modes>',
@@ -277,7 +194,6 @@ function addRequestOptions(command: Command): Command {
     .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)');
 }
 
-/** Every flag by its name, as `/flagz` tells it; what was not given is empty. */
 export function apiserverCommand(done: (exitCode: number) => void): Command {
   const command = new Command('apiserver')
     .summary('the Kubernetes API, on an embedded store')
@@ -307,43 +223,34 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
       .optionsGroup('Access:')
       .option('--client-ca-file <file>', 'further authorities of client certificates'),
   );
-  addClusterOptions(command);
-  return addLogOptions(command).action(async (flags: Flags) => {
-    done(
-      await serve(async () => {
-        const { applyRuntimeConfig } = await import('@megaplane/apiserver/runtime-config');
-        applyRuntimeConfig(flags.runtimeConfig ?? '');
-        const warning = gatesWarning(flags.featureGates);
-        if (warning !== '') logger(flags)('warn', warning);
-        const { runApiserver } = await import('@megaplane/apiserver/run');
-        const { dataDir, bindAddress, securePort } = flags;
-        return runApiserver({
-          ...{ dataDir, bindAddress, securePort },
-          ...given(flags, ['unixSocket', 'durability', 'historyLimit']),
-          ...given(flags, ['tlsCertFile', 'tlsPrivateKeyFile', 'clientCaFile']),
-          ...given(flags, ['serviceClusterIpRange', 'listenClientUrls']),
-          ...given(flags, ['advertiseAddress', 'endpointReconcilerType']),
-          ...given(flags, ['enableAdmissionPlugins', 'disableAdmissionPlugins']),
-          ...given(flags, ['admissionControlConfigFile', 'defaultNotReadyTolerationSeconds']),
-          ...given(flags, ['defaultUnreachableTolerationSeconds']),
-          ...given(flags, AUTHENTICATION_FLAGS),
-          ...given(flags, AUTHORIZATION_FLAGS),
-          ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
-          ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
-          ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
-          ...given(flags, ['encryptionProviderConfigAutomaticReload', 'kubeletPort']),
-          ...given(flags, ['kubeletClientCertificate', 'kubeletClientKey']),
-          ...given(flags, ['proxyClientCertFile', 'proxyClientKeyFile']),
-          ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
-          ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
-          ...given(flags, ['enablePriorityAndFairness']),
-          ...auditFlagsOf(flags),
-          ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
-          ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
-          ...adjustableLogger(flags),
-          flags: flagValues(command),
-        });
-      }),
-    );
+  addServingFlags(addClusterOptions(command));
+  return addLogOptions(command).action(async (asked: ApiserverFlags) => {
+    const version = versionText(asked.version);
+    if (version !== null) {
+      process.stdout.write(version);
+      done(0);
+      return;
+    }
+    done(await run(command, { ...asked, ...withKlogFlags(asked) }));
+  });
+}
+
+/** Resolves with the exit code. */
+async function run(command: Command, flags: ApiserverFlags): Promise<number> {
+  const refused = refusedApiserverFlag(command);
+  if (refused !== null) throw new Error(refused);
+  return serve(async () => {
+    const { applyRuntimeConfig } = await import('@megaplane/apiserver/runtime-config');
+    applyRuntimeConfig(flags.runtimeConfig ?? '');
+    const { applyNodePortRange } = await import('@megaplane/apiserver/node-port-range');
+    applyNodePortRange(flags.serviceNodePortRange ?? '');
+    const { log, setVerbosity } = adjustableLogger(flags);
+    const gates = gatesWarning(flags.featureGates);
+    if (gates !== '') log('warn', gates);
+    const unused = foreignWarning('no effect here', unusedApiserverFlags(command));
+    if (unused !== '') log('warn', unused);
+    const { runApiserver } = await import('@megaplane/apiserver/run');
+    const all = { ...optionsOf(flags), log, setVerbosity, flags: flagValues(command) };
+    return runApiserver(all);
   });
 }

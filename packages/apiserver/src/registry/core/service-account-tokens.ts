@@ -132,7 +132,7 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
   const { call, world, body } = context;
   const { namespace, name } = call.info;
   const wished = valueAt(body, 'spec', 'expirationSeconds');
-  const seconds = isNumber(wished) ? Number(wished) : SECONDS_DEFAULT;
+  const asked = isNumber(wished) ? Number(wished) : SECONDS_DEFAULT;
   const fault = addressFault(context);
   if (fault !== null) {
     call.fail(fault);
@@ -152,18 +152,20 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     call.fail(conflict(REQUESTED, name, why));
     return;
   }
-  const unfit = lifetimeFault(seconds);
+  const unfit = lifetimeFault(asked);
   if (unfit !== null) {
     call.fail(unfit);
     return;
   }
   const bound = boundClaims(context, namespace, name);
   if (bound === null) return;
+  const seconds = shortened(context, asked, signer.lifeSecondsMax);
   const nowS = Math.floor(call.nowMs / 1000);
   const audiences = listAt(body, 'spec', 'audiences');
   // only what a pod mounts lives longer than it says
   const isPods = bound['pod'] !== undefined;
-  const isMounted = seconds === MOUNTED_SECONDS && audiences.length === 0 && isPods;
+  const isMounted =
+    signer.extendsLife && seconds === MOUNTED_SECONDS && audiences.length === 0 && isPods;
   const life = isMounted ? EXTENDED_SECONDS : seconds;
   const jti = world.edge.uuid();
   call.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${jti}`);
@@ -193,6 +195,13 @@ function requestToken(context: SubresourceContext, signer: TokenSigner): void {
     },
     status: { token, expirationTimestamp: timestamp(call.nowMs + seconds * 1000) },
   });
+}
+
+/** Who asks for more than tokens may live is told, and gets that. */
+function shortened({ call }: SubresourceContext, seconds: number, most: number): number {
+  if (most === 0 || seconds <= most) return seconds;
+  call.warn(`requested expiration of ${seconds} seconds shortened to ${most} seconds`);
+  return most;
 }
 
 const HEAD = { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1' };

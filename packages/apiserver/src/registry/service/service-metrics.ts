@@ -1,7 +1,7 @@
 /** What of addresses and node ports Services have, and what is left, under upstream's names. */
 import { LabelledCounter, labelsText } from '../../metrics/labelled-metrics.ts';
 import { printFamily } from '../../metrics/metric-families.ts';
-import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import { NODE_PORTS } from './node-port-range.ts';
 import { ADDRESSES, claimedPorts } from './service-claims.ts';
 import { holds, networksOf, type Network } from './service-networks.ts';
 import type { World } from '../../lister/world.ts';
@@ -63,7 +63,7 @@ export function printAllocations(world: World, lines: string[]): void {
   printFamily(lines, `${PORTS}_allocated_ports`);
   lines.push(`${PORTS}_allocated_ports ${ports}`);
   printFamily(lines, `${PORTS}_available_ports`);
-  lines.push(`${PORTS}_available_ports ${PORT_LAST - PORT_FIRST + 1 - ports}`);
+  lines.push(`${PORTS}_available_ports ${NODE_PORTS.last - NODE_PORTS.first + 1 - ports}`);
 }
 
 /** Upstream counts with numbers of 64 bits, and so far in networks of IPv6. */

@@ -3,7 +3,7 @@ import { invalidValue } from '@megaplane/machinery/fielderrors';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, invalid, unclassified, type Status } from '@megaplane/machinery/status';
-import { PORT_FIRST, PORT_LAST } from './node-port-range.ts';
+import { NODE_PORTS } from './node-port-range.ts';
 import type { AllocationCounts } from './service-metrics.ts';
 
 /** Where node ports come from: what is wrong with one, and one that is free (0: none is left). */
@@ -43,7 +43,7 @@ export function portsOfDryRun(taken: ReadonlySet<number>): PortSource {
   const own: number[] = [];
   return {
     fault: (port) => (own.includes(port) || taken.has(port) ? TAKEN : ''),
-    next: () => (own.length === 0 ? PORT_LAST + 1 : Math.max(...own)) + 1,
+    next: () => (own.length === 0 ? NODE_PORTS.last + 1 : Math.max(...own)) + 1,
     take: (port) => own.push(port),
   };
 }
@@ -131,8 +131,8 @@ function giveHealthPort(spec: JsonObject, source: PortSource): Status | null {
 }
 
 function portFault(port: number, taken: ReadonlySet<number>): string {
-  if (port < PORT_FIRST || port > PORT_LAST) {
-    const range = `The range of valid ports is ${PORT_FIRST}-${PORT_LAST}`;
+  if (port < NODE_PORTS.first || port > NODE_PORTS.last) {
+    const range = `The range of valid ports is ${NODE_PORTS.first}-${NODE_PORTS.last}`;
     return `provided port is not in the valid range. ${range}`;
   }
   return taken.has(port) ? TAKEN : '';
@@ -140,10 +140,10 @@ function portFault(port: number, taken: ReadonlySet<number>): string {
 
 /** A port that nobody has; 0 where none is left. */
 function freePort(taken: ReadonlySet<number>, below: (n: number) => number): number {
-  const room = PORT_LAST - PORT_FIRST + 1;
+  const room = NODE_PORTS.last - NODE_PORTS.first + 1;
   const first = below(room);
   for (let step = 0; step < room; step++) {
-    const port = PORT_FIRST + ((first + step) % room);
+    const port = NODE_PORTS.first + ((first + step) % room);
     if (!taken.has(port)) return port;
   }
   return 0;
