@@ -27,6 +27,9 @@ export interface MachineRecord {
 export const REJECTIONS = ['price', 'interruption_probability', 'structural'] as const;
 export type Rejection = (typeof REJECTIONS)[number];
 
+/** What became of one record: `illegal` is a state that no edge leads to from the known one. */
+export type Merged = Rejection | 'same' | 'taken' | 'illegal';
+
 const BOUND: ReadonlySet<State> = new Set(['Configuring', 'Configured', 'Draining']);
 
 export class Inventory {
@@ -59,6 +62,24 @@ export class Inventory {
     this.#table.remove(id);
   }
 
+  get ids(): Iterable<string> {
+    return this.#table.slots.keys();
+  }
+
+  stateOf(id: string): State | undefined {
+    const slot = this.#table.slots.get(id);
+    return slot === undefined ? undefined : STATES[this.#table.state[slot] ?? -1];
+  }
+
+  /** All that name a cluster, in whatever state. */
+  *of(cluster: string): Generator<Machine> {
+    const id = this.#table.clusterNames.indexOf(cluster);
+    if (id < 0) return;
+    for (let slot = 0; slot < this.#table.end; slot++) {
+      if (this.#table.cluster[slot] === id) yield this.#table.machineAt(slot);
+    }
+  }
+
   /**
    * Merges a full List. Machines with an action under way are left as they are, unless they are
    * missing; what is told of a machine in a state it already has is not looked at. Answers the
@@ -73,25 +94,29 @@ export class Inventory {
     const seen = new Set<string>();
     for (const record of records) {
       seen.add(record.id);
-      const slot = this.#table.slots.get(record.id);
-      const state = slot === undefined ? undefined : STATES[this.#table.state[slot] ?? -1];
-      if (isBusy(record.id) || state === record.state) continue;
-      const rejection = rejectionOf(record);
+      if (isBusy(record.id)) continue;
+      const merged = this.mergeRecord(record, nowSeconds);
+      const rejection = REJECTIONS.find((word) => word === merged);
       if (rejection !== undefined) refused.set(record.id, rejection);
-      else this.#take(record, this.get(record.id), nowSeconds);
     }
     const gone = [...this.#table.slots.keys()].filter((id) => !seen.has(id));
     for (const id of gone) this.#table.remove(id);
     return refused;
   }
 
-  #take(record: MachineRecord, known: Machine | undefined, nowSeconds: number): void {
+  /** Merges one record; a machine in the state that is told of stays as it is. */
+  mergeRecord(record: MachineRecord, nowSeconds: number): Merged {
+    if (this.stateOf(record.id) === record.state) return 'same';
+    const rejection = rejectionOf(record);
+    if (rejection !== undefined) return rejection;
+    const known = this.get(record.id);
     const state = stateOf(record.state);
-    if (state === undefined) return;
-    if (known !== undefined && !EDGES[known.state].includes(state)) return;
+    if (state === undefined) return 'structural';
+    if (known !== undefined && !EDGES[known.state].includes(state)) return 'illegal';
     const kept = known === undefined ? stampOf(record.shardMetadata) : known.stamp;
     const stamp = known === undefined || BOUND.has(state) ? kept : NO_STAMP;
     this.put(machineOf(record, state, stamp), nowSeconds);
+    return 'taken';
   }
 }
 

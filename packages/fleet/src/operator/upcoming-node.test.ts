@@ -15,7 +15,9 @@ test('each state of a machine has its phase', () => {
     ...['Provisioning', 'Provisioning', 'Provisioning', 'Launched', 'Registered'],
     ...['Ready', 'Draining', 'Provisioning', 'Failed'],
   ]);
-  assert.equal(phaseOf(MachineState.IDLE, 'Draining'), 'Drained');
+  for (const before of ['Registered', 'Ready', 'Draining', 'Failed']) {
+    assert.equal(phaseOf(MachineState.IDLE, before), 'Drained', before);
+  }
   assert.equal(phaseOf(99, ''), 'Provisioning');
 });
 

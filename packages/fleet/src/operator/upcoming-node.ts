@@ -16,11 +16,14 @@ export type Phase =
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const NAME_CHARACTERS_MAX = 253;
 
-/** The phase of a machine's state; an idle machine that was draining is drained. */
+/** Phases of a machine that belongs to the cluster. */
+const OWNED: ReadonlySet<string> = new Set(['Registered', 'Ready', 'Draining', 'Failed']);
+
+/** The phase of a machine's state; an idle machine that was of the cluster is so no more. */
 export function phaseOf(state: number, before: string): Phase {
   switch (state) {
     case MachineState.IDLE:
-      return before === 'Draining' ? 'Drained' : 'Launched';
+      return OWNED.has(before) ? 'Drained' : 'Launched';
     case MachineState.CONFIGURING:
       return 'Registered';
     case MachineState.CONFIGURED:
