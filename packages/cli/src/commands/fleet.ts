@@ -10,6 +10,7 @@ import { serve } from '../service/service.ts';
 import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
 import type { HostPort } from '../flags/usage.ts';
 import { providerCommand } from './fleet-provider.ts';
+import { shardCommand } from './fleet-shard.ts';
 
 const EXIT_DONE = 0;
 
@@ -25,6 +26,7 @@ export function fleetCommand(done: Done): Command {
   fleet.addCommand(definitionsCommand(done));
   fleet.addCommand(podsCommand(done));
   fleet.addCommand(operatorCommand(done));
+  fleet.addCommand(shardCommand(done));
   fleet.addCommand(providerCommand(done));
   return fleet.addCommand(explainCommand(done));
 }

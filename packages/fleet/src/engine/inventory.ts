@@ -32,6 +32,14 @@ export type Merged = Rejection | 'same' | 'taken' | 'illegal';
 
 const BOUND: ReadonlySet<State> = new Set(['Configuring', 'Configured', 'Draining']);
 
+export interface Tally {
+  readonly state: State;
+  readonly capacityType: CapacityType;
+  /** Dollars; may be Infinity. */
+  readonly penalty: number;
+  count: number;
+}
+
 export class Inventory {
   readonly #table: Machines;
 
@@ -69,6 +77,25 @@ export class Inventory {
   stateOf(id: string): State | undefined {
     const slot = this.#table.slots.get(id);
     return slot === undefined ? undefined : STATES[this.#table.state[slot] ?? -1];
+  }
+
+  /** How many machines there are of each state, capacity type and interruption penalty. */
+  tally(): Tally[] {
+    const { state, kind, interruptionPenalty, kinds, end } = this.#table;
+    const counts = new Map<string, Map<number, Tally>>();
+    for (let slot = 0; slot < end; slot++) {
+      const word = STATES[state[slot] ?? -1];
+      const type = kinds.fields[kind[slot] ?? -1]?.capacityType;
+      if (word === undefined || type === undefined) continue;
+      const key = `${word}/${type}`;
+      let byPenalty = counts.get(key);
+      if (byPenalty === undefined) counts.set(key, (byPenalty = new Map<number, Tally>()));
+      const penalty = interruptionPenalty[slot] ?? 0;
+      const tally = byPenalty.get(penalty);
+      if (tally !== undefined) tally.count++;
+      else byPenalty.set(penalty, { state: word, capacityType: type, penalty, count: 1 });
+    }
+    return [...counts.values()].flatMap((byPenalty) => [...byPenalty.values()]);
   }
 
   /** All that name a cluster, in whatever state. */

@@ -252,8 +252,10 @@ export class Actuator {
   /** A blob of a cluster came. What nobody waits for is passed over. */
   blob(cluster: string, response: BootstrapBlobResponse, nowMs: number): void {
     const flight = this.#byRequest.get(response.requestId);
-    if (flight === undefined || flight.action.cluster !== cluster) return;
+    if (flight?.stage.kind !== 'blob' || flight.action.cluster !== cluster) return;
     this.#byRequest.delete(response.requestId);
+    const waitedMs = nowMs - flight.stage.deadlineMs + BOOTSTRAP_MS_MAX;
+    this.#counts.bootstrapSeconds.record(waitedMs / 1000);
     if (response.error !== '') {
       this.#effects.log('warn', `cluster ${cluster} has no bootstrap blob: ${response.error}`);
       return this.#rollBack(flight, 'blob_error', nowMs);

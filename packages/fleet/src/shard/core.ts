@@ -84,6 +84,7 @@ export class ShardCore {
     this.machines = new FleetMachines({
       inventory: this.#engine.inventory,
       tell: (cluster, payload) => sessions.send(cluster, payload),
+      counts,
     });
     const { machines } = this;
     this.actuator = new Actuator(options, { machines, sessions, effects, counts });

@@ -1,5 +1,12 @@
 /** What a shard counts, by the names of its metrics. */
 
+import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
+
+/** From a tenth of a second to an hour. */
+const WAIT_SECONDS = exponential(0.1, 16);
+/** From a millisecond to a minute. */
+const CYCLE_SECONDS = exponential(0.001, 17);
+
 /** Values of one label that are told apart; those beyond count together, under `other`. */
 const LABELS_MAX = 1000;
 
@@ -35,4 +42,10 @@ export class Counts {
   capped = 0;
   idleReleases = 0;
   identityRejected = 0;
+  /** Processor time of cycles. */
+  readonly cycleSeconds: BucketHistogram = new BucketHistogram(CYCLE_SECONDS);
+  /** From a request for a blob to its answer. */
+  readonly bootstrapSeconds: BucketHistogram = new BucketHistogram(WAIT_SECONDS);
+  /** From the provider's word that a machine joins to its word that it has. */
+  readonly configureSeconds: BucketHistogram = new BucketHistogram(WAIT_SECONDS);
 }

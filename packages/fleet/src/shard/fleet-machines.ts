@@ -9,6 +9,7 @@
 import type { Inventory, MachineRecord } from '../engine/inventory.ts';
 import { NO_STAMP } from '../engine/machine.ts';
 import type { Machine, Stamp, State } from '../engine/machine.ts';
+import type { Counts } from './counts.ts';
 import type { ShardPayload } from './effects.ts';
 import { nodeState } from './machine-words.ts';
 
@@ -24,11 +25,13 @@ export interface FleetMachinesOptions {
   readonly inventory: Inventory;
   /** Says something to a cluster; false if it has no session. */
   readonly tell: (cluster: string, payload: ShardPayload) => boolean;
+  readonly counts: Counts;
 }
 
 export class FleetMachines {
   readonly inventory: Inventory;
   readonly #tell: FleetMachinesOptions['tell'];
+  readonly #counted: Counts;
   readonly #providers = new Map<string, number>();
   /** By number of a provider. */
   readonly #counts: number[] = [];
@@ -41,8 +44,9 @@ export class FleetMachines {
   readonly #joining = new Map<string, number>();
   #clock = 0;
 
-  constructor({ inventory, tell }: FleetMachinesOptions) {
+  constructor({ inventory, tell, counts }: FleetMachinesOptions) {
     this.inventory = inventory;
+    this.#counted = counts;
     this.#tell = tell;
   }
 
@@ -182,8 +186,12 @@ export class FleetMachines {
   #told(id: string, before: Machine | undefined, nowMs: number): void {
     const machine = this.inventory.get(id);
     if (machine === undefined) return;
+    const sinceMs = this.#joining.get(id);
     if (machine.state !== 'Configuring') this.#joining.delete(id);
-    else if (!this.#joining.has(id)) this.#joining.set(id, nowMs);
+    if (machine.state === 'Configured' && sinceMs !== undefined) {
+      this.#counted.configureSeconds.record((nowMs - sinceMs) / 1000);
+    }
+    if (machine.state === 'Configuring' && sinceMs === undefined) this.#joining.set(id, nowMs);
     // the cluster that it leaves hears the last word
     const cluster = before?.cluster || machine.cluster;
     if (cluster !== '' && machine.state !== before?.state) {

@@ -1,0 +1,162 @@
+// shell: `megaplane fleet shard`, which decides what machines exist
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { RunShardOptions } from '@megaplane/fleet/shard/run';
+import { addLogOptions, logger } from '../service/logging.ts';
+import type { LogFlags } from '../service/logging.ts';
+import { serve } from '../service/service.ts';
+import {
+  durationOption,
+  flagValue,
+  hostPort,
+  path,
+  positive,
+  wholeNumber,
+} from '../flags/usage.ts';
+import type { HostPort } from '../flags/usage.ts';
+
+type Done = (exitCode: number) => void;
+type Provider = RunShardOptions['providers'][number];
+
+const LISTEN: HostPort = { host: '127.0.0.1', port: 7780 };
+const METRICS = '127.0.0.1:8780';
+const MINUTE_MS = 60_000;
+
+interface ShardFlags extends LogFlags {
+  readonly shardId: string;
+  readonly dataDir: string;
+  readonly providerAddr: readonly Provider[];
+  readonly listen: HostPort;
+  readonly metricsAddress: string;
+  readonly cycleInterval: number;
+  readonly joinTimeout: number;
+  readonly incrementalList: boolean;
+  readonly executeConcurrency: number;
+  readonly onDemandHold: number;
+  readonly spotHold: number;
+  readonly checkEachCycles: number;
+  readonly reclaimCapFraction: number;
+  readonly emptyRollupGuard: boolean;
+  readonly maxActionsPerCycle: number;
+  readonly actuationPaused: boolean;
+  readonly dryRun: boolean;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsCa?: string;
+}
+
+export function shardCommand(done: Done): Command {
+  const command = new Command('shard')
+    .summary('decides which machines exist, and for whom')
+    .description(
+      'Hears what clusters want from their operators, decides which machines to make, bind, take\n' +
+        'away and give back, and has providers do it.\n\n' +
+        'Example: megaplane fleet shard --shard-id s1 --provider-addr 127.0.0.1:7800',
+    )
+    .requiredOption('--shard-id <id>', 'name of the shard, the same for its whole life', name)
+    .requiredOption('--provider-addr <host:port>', 'a provider; https:// in front: TLS', provider)
+    .option('--data-dir <dir>', 'where its epoch is kept', path, './megaplane-shard')
+    .option('--listen <host:port>', 'where operators reach it', hostPort, LISTEN)
+    .option('--metrics-address <host:port>', 'metrics and health', METRICS)
+    .addOption(durationOption('--cycle-interval <duration>', 'between cycles', 1000))
+    .option('--incremental-list', 'asks providers for changes only', false)
+    .option('--execute-concurrency <n>', 'actions at once', wholeNumber(1, 10_000), 128)
+    .addOption(
+      durationOption('--join-timeout <duration>', 'joins that last longer count no more', 900_000),
+    )
+    .addOption(
+      durationOption('--on-demand-hold <duration>', 'idle ones stay so long', 10 * MINUTE_MS),
+    )
+    .addOption(durationOption('--spot-hold <duration>', 'the same for spot', MINUTE_MS))
+    .addOption(
+      new Option('--check-each-cycles <n>', 'compares one cycle in so many with a full one')
+        .argParser(wholeNumber(0, 1_000_000))
+        .default(0),
+    );
+  addRails(command);
+  return addLogOptions(command).action(async (flags: ShardFlags) => {
+    const tls = tlsOf(command, flags);
+    const isSecure = flags.providerAddr.some((one) => one.isSecure);
+    if (isSecure && tls === undefined) {
+      command.error('error: --provider-addr https:// needs --tls-cert, --tls-key and --tls-ca');
+    }
+    done(
+      await serve(async () => {
+        const { runShard } = await import('@megaplane/fleet/shard/run');
+        return runShard({ ...(await optionsOf(flags)), ...(tls === undefined ? {} : { tls }) });
+      }),
+    );
+  });
+}
+
+function addRails(command: Command): void {
+  command
+    .optionsGroup('Rails:')
+    .option(
+      '--reclaim-cap-fraction <part>',
+      'of the machines of a cluster, given up in one cycle; 0: no cap',
+      positive,
+      0.05,
+    )
+    .option(
+      '--empty-rollup-guard <true|false>',
+      'demand that is nearly all gone must be told three times',
+      flagValue,
+      true,
+    )
+    .option('--max-actions-per-cycle <n>', '0: no limit', wholeNumber(0, 1_000_000), 0)
+    .option('--actuation-paused', 'decides, and carries nothing out', false)
+    .option('--dry-run', 'the same, for those who only want to see', false)
+    .optionsGroup('TLS (all three or none):')
+    .option('--tls-cert <file>', 'certificate of the shard')
+    .option('--tls-key <file>', 'its key')
+    .option('--tls-ca <file>', 'authorities of operators, readers and providers');
+}
+
+async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
+  const { SHARD_DEFAULTS } = await import('@megaplane/fleet/engine/shard');
+  return {
+    ...{ shardId: flags.shardId, dataDir: flags.dataDir, ...flags.listen },
+    ...{ metricsAddress: flags.metricsAddress, providers: flags.providerAddr },
+    ...{ cycleMs: flags.cycleInterval, joinMs: flags.joinTimeout },
+    ...{ concurrency: flags.executeConcurrency, isIncremental: flags.incrementalList },
+    engine: {
+      ...SHARD_DEFAULTS,
+      reclaimCapFraction: flags.reclaimCapFraction,
+      emptyRollupGuard: flags.emptyRollupGuard,
+      ...{ paused: flags.actuationPaused, dryRun: flags.dryRun },
+      maxActionsPerCycle: flags.maxActionsPerCycle,
+      onDemandHoldSeconds: flags.onDemandHold / 1000,
+      spotHoldSeconds: flags.spotHold / 1000,
+      checkEachCycles: flags.checkEachCycles,
+    },
+    log: logger(flags),
+  };
+}
+
+/** Providers fence by this name, so that none is empty. */
+function name(text: string): string {
+  if (/^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/.test(text)) return text;
+  throw new InvalidArgumentError('letters, digits, and ".", "_", "-" between them are needed.');
+}
+
+const PROVIDERS_MAX = 1000;
+
+function provider(text: string, before: readonly Provider[] | undefined): readonly Provider[] {
+  const isSecure = text.startsWith('https://');
+  const address = hostPort(isSecure ? text.slice('https://'.length) : text);
+  const all = [...(before ?? []), { ...address, isSecure }];
+  if (all.length > PROVIDERS_MAX) throw new InvalidArgumentError(`at most ${PROVIDERS_MAX}.`);
+  return all;
+}
+
+/** All three, or none: a part of them would be a mistake that nobody sees. */
+function tlsOf(
+  command: Command,
+  { tlsCert: cert, tlsKey: key, tlsCa: ca }: ShardFlags,
+): RunShardOptions['tls'] {
+  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  if (cert === undefined || key === undefined || ca === undefined) {
+    command.error('error: --tls-cert, --tls-key and --tls-ca go together');
+  }
+  return { cert, key, ca };
+}
