@@ -8,6 +8,7 @@ import {
   type OwnerReference,
   type PodObject,
 } from '../api/objects.ts';
+import { NodeClasses } from './node-classes.ts';
 import { createPodClass, nodeClassKey, type PodClass } from './pod-class.ts';
 import type { Usages } from './usage.ts';
 
@@ -20,9 +21,6 @@ export interface Identity {
 }
 
 const NOBODY: PodObject = { metadata: { name: '' }, spec: {} };
-/** Node classes that are known by their text; more are forgotten, and get new numbers. */
-const NODE_CLASSES_MAX = 100_000;
-
 export class Identities {
   readonly classes: Interner<PodClass>;
   readonly labels: Interner<BareLabels> = new Interner();
@@ -32,12 +30,13 @@ export class Identities {
 
   /** Of a row between two pods; always in use: a number that goes voids what is kept by it. */
   readonly nobody: Identity;
-  readonly #nodeClasses = new Map<string, number>();
-  #nodeClassEnd = 0;
+  /** What of classes counts for one node after another. */
+  readonly nodeClasses: NodeClasses = new NodeClasses();
 
   constructor(usages: Usages) {
-    this.classes = new Interner(({ usage }) => {
+    this.classes = new Interner(({ usage, nodeClass }) => {
       if (usage >= 0) usages.release(usage);
+      this.nodeClasses.release(nodeClass);
     });
     this.nobody = {
       podClass: this.classes.acquire('', () => createPodClass(NOBODY, -1)),
@@ -59,19 +58,8 @@ export class Identities {
   acquireClass(template: PodObject): number {
     const key = JSON.stringify(template.spec);
     return this.classes.acquire(key, () =>
-      createPodClass(template, this.nodeClassOf(nodeClassKey(template))),
+      createPodClass(template, this.nodeClasses.acquire(nodeClassKey(template))),
     );
-  }
-
-  /** Numbers are never given twice, so that what is kept by number need not be checked. */
-  nodeClassOf(key: string): number {
-    let known = this.#nodeClasses.get(key);
-    if (known === undefined) {
-      if (this.#nodeClasses.size >= NODE_CLASSES_MAX) this.#nodeClasses.clear();
-      known = this.#nodeClassEnd++;
-      this.#nodeClasses.set(key, known);
-    }
-    return known;
   }
 
   acquireLabels(labels: Labels): number {

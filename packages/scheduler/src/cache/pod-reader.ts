@@ -3,6 +3,7 @@ import type { Random } from '@megaplane/base/random';
 import { parseJson } from '@megaplane/machinery/json-text';
 import { MemberCursor, skipSpace, stringValue } from '@megaplane/machinery/scan';
 import { ByteCache } from '../collections/byte-cache.ts';
+import type { Interner } from '../collections/interner.ts';
 import type { Identities } from './identities.ts';
 import type { NodeTable } from './node-table.ts';
 import type { Labels, OwnerReference, PodObject } from '../api/objects.ts';
@@ -68,12 +69,17 @@ export class PodReader {
   constructor(identities: Identities, nodes: NodeTable, random: Random) {
     this.#identities = identities;
     this.#nodes = nodes;
-    const cache = (release: (value: number) => void): ByteCache =>
-      new ByteCache(random, CACHE_ENTRIES_MAX, release);
-    this.#specs = cache((id) => identities.classes.release(id));
-    this.#labels = cache((id) => identities.labels.release(id));
-    this.#namespaces = cache((id) => identities.namespaces.release(id));
-    this.#owners = cache((id) => identities.owners.release(id));
+    const cache = <T>(held: Interner<T>): ByteCache =>
+      new ByteCache(
+        random,
+        CACHE_ENTRIES_MAX,
+        (id) => held.unhold(id),
+        (id) => held.isUsed(id),
+      );
+    this.#specs = cache(identities.classes);
+    this.#labels = cache(identities.labels);
+    this.#namespaces = cache(identities.namespaces);
+    this.#owners = cache(identities.owners);
   }
 
   /** Fills `facts` from the JSON of a pod; false where that is none. */
@@ -152,7 +158,7 @@ export class PodReader {
     }
     const spec = parseJson(bytes.toString('utf8', start, end)) as PodObject['spec'];
     const made = this.#identities.acquireClass(templateOf({ metadata: { name: '' }, spec }));
-    classes.retain(made);
+    classes.hold(made);
     this.#specs.add(key.bytes, 0, key.length, made);
     this.facts.podClass = made;
   }
@@ -204,36 +210,42 @@ export class PodReader {
 
   #namespaceOf(bytes: Buffer, start: number, end: number): number {
     const { namespaces } = this.#identities;
-    let id = this.#namespaces.find(bytes, start, end);
-    if (id < 0) {
-      id = this.#identities.acquireNamespace(stringValue(bytes, start, end));
-      this.#namespaces.add(bytes, start, end, id);
+    const known = this.#namespaces.find(bytes, start, end);
+    if (known >= 0) {
+      namespaces.retain(known);
+      return known;
     }
-    namespaces.retain(id);
+    const id = this.#identities.acquireNamespace(stringValue(bytes, start, end));
+    namespaces.hold(id);
+    this.#namespaces.add(bytes, start, end, id);
     return id;
   }
 
   #labelsOf(bytes: Buffer, start: number, end: number): number {
     const { labels } = this.#identities;
-    let id = this.#labels.find(bytes, start, end);
-    if (id < 0) {
-      const value = start === end ? {} : (parseJson(bytes.toString('utf8', start, end)) as Labels);
-      id = this.#identities.acquireLabels(value);
-      this.#labels.add(bytes, start, end, id);
+    const known = this.#labels.find(bytes, start, end);
+    if (known >= 0) {
+      labels.retain(known);
+      return known;
     }
-    labels.retain(id);
+    const value = start === end ? {} : (parseJson(bytes.toString('utf8', start, end)) as Labels);
+    const id = this.#identities.acquireLabels(value);
+    labels.hold(id);
+    this.#labels.add(bytes, start, end, id);
     return id;
   }
 
   #ownerOf(bytes: Buffer, start: number, end: number): number {
     const { owners } = this.#identities;
-    let id = this.#owners.find(bytes, start, end);
-    if (id < 0) {
-      const value = parseJson(bytes.toString('utf8', start, end)) as unknown as OwnerReference[];
-      id = this.#identities.acquireOwner(value);
-      this.#owners.add(bytes, start, end, id);
+    const known = this.#owners.find(bytes, start, end);
+    if (known >= 0) {
+      owners.retain(known);
+      return known;
     }
-    owners.retain(id);
+    const value = parseJson(bytes.toString('utf8', start, end)) as unknown as OwnerReference[];
+    const id = this.#identities.acquireOwner(value);
+    owners.hold(id);
+    this.#owners.add(bytes, start, end, id);
     return id;
   }
 }

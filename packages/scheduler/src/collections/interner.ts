@@ -1,11 +1,15 @@
 /**
  * Gives equal things one number, counts who uses it, and reuses the numbers of things that nobody
  * uses any more. Whoever remembers something by number must forget it when `epoch` changes.
+ *
+ * Caches hold numbers too, without using them: what only caches hold stays, and `isUsed` tells a
+ * cache what it should let go.
  */
 interface Entry<T> {
   readonly key: string;
   readonly value: T;
   users: number;
+  holders: number;
 }
 
 export class Interner<T> {
@@ -20,7 +24,7 @@ export class Interner<T> {
     this.#onFree = onFree;
   }
 
-  /** Changes when a number gets a new meaning. */
+  /** Changes before a number gets a new meaning. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -43,10 +47,8 @@ export class Interner<T> {
       if (entry !== undefined) entry.users++;
       return known;
     }
-    const reused = this.#free.pop();
-    if (reused !== undefined) this.#epoch++;
-    const id = reused ?? this.#entries.length;
-    this.#entries[id] = { key, value: make(), users: 1 };
+    const id = this.#free.pop() ?? this.#entries.length;
+    this.#entries[id] = { key, value: make(), users: 1, holders: 0 };
     this.#ids.set(key, id);
     return id;
   }
@@ -57,14 +59,41 @@ export class Interner<T> {
     if (entry !== undefined) entry.users++;
   }
 
-  /** One user less; the last one lets the number go. */
+  /** One user less; without users and holders the number goes. */
   release(id: number): void {
     const entry = this.#entries[id];
-    if (entry === undefined || --entry.users > 0) return;
+    if (entry === undefined) return;
+    entry.users--;
+    this.#letGo(id, entry);
+  }
+
+  /** A cache holds a number in use. */
+  hold(id: number): void {
+    const entry = this.#entries[id];
+    if (entry !== undefined) entry.holders++;
+  }
+
+  /** A cache holds it no more. */
+  unhold(id: number): void {
+    const entry = this.#entries[id];
+    if (entry === undefined) return;
+    entry.holders--;
+    this.#letGo(id, entry);
+  }
+
+  /** Whether anybody but caches has the number. */
+  isUsed(id: number): boolean {
+    return (this.#entries[id]?.users ?? 0) > 0;
+  }
+
+  #letGo(id: number, { key, value, users, holders }: Entry<T>): void {
+    if (users > 0 || holders > 0) return;
     this.#entries[id] = undefined;
-    this.#ids.delete(entry.key);
+    this.#ids.delete(key);
     this.#free.push(id);
-    this.#onFree(entry.value);
+    // Now and not when it is given again: what a cache lets go at once changes the epoch at once.
+    this.#epoch++;
+    this.#onFree(value);
   }
 
   /** What a number in use stands for. */

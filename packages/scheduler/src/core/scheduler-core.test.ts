@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { NodeObject, PodObject } from '../api/objects.ts';
+import { UNUSED_MAX } from '../collections/byte-cache.ts';
 import { PLACE } from '../cache/pod-table.ts';
 import { SchedulerCore } from './scheduler-core.ts';
 
@@ -327,6 +328,25 @@ test('identities and usages are given back with the pods that had them', () => {
   assert.equal(bench.core.nodes.milliCpu.get(bench.core.nodes.find('n')), 0);
   // What is left is held by the cache of specs, which forgets when it is full.
   assert(bench.core.identities.classes.size <= 51);
+});
+
+test('classes that no pod uses are forgotten, with all that was made for them', () => {
+  const bench = new Bench();
+  bench.node('n', '64');
+  const { core } = bench;
+  const { identities, placement } = core;
+  for (let index = 0; index < 3000; index++) {
+    const id = bench.pod(`p${index}`);
+    const pod = podObject(`p${index}`, `${index}m`, {});
+    const metadata = { ...pod.metadata, labels: { template: `t${index}` } };
+    bench.see(id, { ...pod, metadata });
+    bench.run(index);
+    assert(placement.indexesKept > 0);
+    core.podGone(id, 1);
+    const { classes, labels, nodeClasses } = identities;
+    for (const one of [classes, labels, nodeClasses]) assert(one.size <= UNUSED_MAX + 2);
+    assert(placement.indexesKept <= UNUSED_MAX + 2, `${placement.indexesKept} indexes`);
+  }
 });
 
 test('pods of a known class give no number a new meaning', () => {

@@ -50,7 +50,7 @@ export class DeviceGate {
       this.#known.set(text, known);
     }
     if (known.isWrong) return null;
-    const nodeClass = identities.nodeClassOf(text);
+    const nodeClass = identities.nodeClasses.derive(podClass.nodeClass, text);
     return { ...podClass, exotic: '', nodeClass, devices: known };
   }
 

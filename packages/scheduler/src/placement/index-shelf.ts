@@ -22,7 +22,7 @@ export interface ShelfLimits {
   readonly searchedNodesMin: number;
 }
 
-/** Number of a node class, or that and what else the index was made for. */
+/** Number of a node class, or a text that begins with it, and what else the index was made for. */
 export type IndexKey = number | string;
 
 export class IndexShelf {
@@ -32,6 +32,8 @@ export class IndexShelf {
   /** What decisions without an index have cost, in nodes looked at. */
   readonly #spent = new Map<IndexKey, number>();
   readonly #crowds = new Map<string, Crowd>();
+  /** By node class: the keys of its indexes, and of their crowds. */
+  readonly #keysOf = new Map<number, Set<IndexKey>>();
   #crowdBytes = 0;
   #indexBytes = 0;
   #uses = 0;
@@ -51,6 +53,7 @@ export class IndexShelf {
       this.#spent.delete(key);
       index = make();
       this.#indexes.set(key, index);
+      this.#note(key);
     }
     index.usedAt = ++this.#uses;
     index.catchUp();
@@ -90,6 +93,7 @@ export class IndexShelf {
     if (crowd === undefined || crowd.index !== index || !crowd.isLive) {
       this.#dropCrowd(key);
       crowd = new Crowd(index, this.#nodes, hosts);
+      this.#note(key);
     } else if (this.#crowds.size > 1) {
       this.#crowds.delete(key);
     }
@@ -104,7 +108,37 @@ export class IndexShelf {
     return crowd;
   }
 
+  /** No class of pods has this node class any more: neither have those to come. */
+  forget(nodeClass: number): void {
+    this.#spent.delete(nodeClass);
+    for (const key of this.#keysOf.get(nodeClass) ?? []) {
+      this.#dropIndex(key);
+      if (typeof key === 'string') this.#dropCrowd(key);
+    }
+    this.#keysOf.delete(nodeClass);
+  }
+
+  /** Indexes that are kept. */
+  get size(): number {
+    return this.#indexes.size;
+  }
+
+  #note(key: IndexKey): void {
+    const nodeClass = Number.parseInt(String(key), 10);
+    const keys = this.#keysOf.get(nodeClass);
+    if (keys === undefined) this.#keysOf.set(nodeClass, new Set([key]));
+    else keys.add(key);
+  }
+
+  #unnote(key: IndexKey): void {
+    const nodeClass = Number.parseInt(String(key), 10);
+    const keys = this.#keysOf.get(nodeClass);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#keysOf.delete(nodeClass);
+  }
+
   #dropCrowd(key: string): void {
+    this.#unnote(key);
     this.#crowdBytes -= this.#crowds.get(key)?.countedBytes ?? 0;
     this.#crowds.delete(key);
   }
@@ -131,6 +165,7 @@ export class IndexShelf {
   }
 
   #dropIndex(key: IndexKey): void {
+    this.#unnote(key);
     this.#indexBytes -= this.#indexes.get(key)?.countedBytes ?? 0;
     this.#indexes.delete(key);
   }

@@ -149,6 +149,7 @@ export class Placement {
     this.#domainPick = new DomainPick(this.#walk, options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
     const { nodes, pods, identities, objects, nominator } = options;
+    identities.nodeClasses.onGone((nodeClass) => this.#shelf.forget(nodeClass));
     const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
     const keyOf = (id: number): string => options.keyOf(id);
     this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
@@ -426,6 +427,10 @@ export class Placement {
     const rules = known === null ? this.#rulesOf(podClass, fast) : known.rules;
     rules.prepare();
     return rules.judge(node);
+  }
+
+  get indexesKept(): number {
+    return this.#shelf.size;
   }
 
   get indexesBuilt(): number {

@@ -224,7 +224,7 @@ export class VolumeGate {
         selectors.some(namesHosts) ||
         making.some(({ isNameBound }) => isNameBound),
       nodeNames: names.reduce(common, podClass.nodeNames),
-      nodeClass: identities.nodeClassOf(text),
+      nodeClass: identities.nodeClasses.derive(podClass.nodeClass, text),
     };
   }
 
