@@ -237,6 +237,56 @@ async function comesToRest(): Promise<void> {
   assert.deepEqual(await held(), []);
 }
 
+/** A field of HPACK as it stands, kept by nobody (RFC 7541 6.2.2). */
+function literal(name: string, said: string): Buffer {
+  const text = (one: string): Buffer =>
+    Buffer.concat([Buffer.from([one.length]), Buffer.from(one, 'latin1')]);
+  return Buffer.concat([Buffer.from([0]), text(name), text(said)]);
+}
+
+const [HEADERS, RST_STREAM, SETTINGS] = [1, 3, 4];
+const PROTOCOL_ERROR = 1;
+
+test('values with control characters over HTTP/2 reset their stream, and no other', async () => {
+  const controls = Array.from({ length: 33 }, (_, code) => (code === 32 ? 127 : code));
+  const values = controls.map((code) => `a${String.fromCharCode(code)}b`);
+  const frames = values.flatMap((said, index) => {
+    const pseudo: [string, string][] = [
+      [':method', 'GET'],
+      [':scheme', 'http'],
+      [':path', '/livez'],
+      [':authority', 'a'],
+    ];
+    const block = [...pseudo, ['x-said', said] as const].map(([name, text]) => literal(name, text));
+    return [framed([HEADERS, 5, 2 * index + 1, Buffer.concat(block)])];
+  });
+  const socket = open(0);
+  const pieces: Buffer[] = [];
+  socket.on('data', (piece: Buffer) => pieces.push(piece));
+  socket.write(Buffer.concat([Buffer.from(PREFACE), framed([SETTINGS, 0, 0, Buffer.alloc(0)])]));
+  socket.write(Buffer.concat(frames));
+  // HEADERS of an answer, or a reset, by the stream's number
+  const ended = new Map<number, string>();
+  while (ended.size < values.length) {
+    await once(socket, 'data');
+    const all = Buffer.concat(pieces);
+    for (let at = 0; at + 9 <= all.length; at += 9 + all.readUIntBE(at, 3)) {
+      const stream = all.readUInt32BE(at + 5);
+      if (all[at + 3] === HEADERS) ended.set(stream, 'answered');
+      if (all[at + 3] !== RST_STREAM || at + 13 > all.length) continue;
+      ended.set(stream, `reset by ${all.readUInt32BE(at + 9)}`);
+    }
+  }
+  socket.destroy();
+  for (const [index, code] of controls.entries()) {
+    const wanted = code === 9 ? 'answered' : `reset by ${PROTOCOL_ERROR}`;
+    assert.equal(ended.get(2 * index + 1), wanted, `character ${code}`);
+  }
+  assert.match(await read(0, '/livez'), /^HTTP\/1\.1 200 /);
+  await comesToRest();
+  assert.deepEqual(errors, []);
+});
+
 const runs = isLong ? 2000 : 40;
 const timeout = FUZZ_SECONDS > 0 || isLong ? 3_600_000 : 110_000;
 

@@ -327,6 +327,44 @@ test('where no seat is free requests wait for one, and not for ever', () => {
   assert.doesNotMatch(metrics, /request_wait_duration_seconds_count\{[^}]*"exempt"/);
 });
 
+test('a method named constructor waits for no seat; what waits with a timeout ends alone', () => {
+  const own = rig(49);
+  const { storage } = own.api.parts.world;
+  const held: (() => void)[] = [];
+  storage.refresh = (_key, done): void => void held.push(() => done(null));
+  Object.defineProperty(storage, 'isShared', { value: true, configurable: true });
+  const holders = [own.ask('joe', 'GET', `${MAPS}/a`)];
+  const level = own.api.parts.fairness?.config.levels.find('global-default');
+  assert.ok(level !== undefined);
+  while (level.executing < level.seats) {
+    holders.push(own.ask('joe', 'GET', `${MAPS}/a`));
+    own.settle();
+  }
+  assert.deepEqual([level.executing, level.waiting], [level.seats, 0]);
+  const path = `${MAPS}/none?timeout=1s`;
+  for (const method of ['constructor', '__proto__', 'toString']) {
+    assert.equal(own.ask('joe', method, path).status, 501);
+  }
+  assert.equal(level.waiting, 0);
+  const known = ['GET', 'HEAD', 'PUT', 'POST', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'];
+  const waiting = known.map((method) => own.ask('joe', method, path));
+  own.settle();
+  assert.ok(waiting.some(({ status }) => status === 0));
+  own.time.nowMs += 1_500;
+  own.api.tick(own.time.nowMs);
+  own.settle();
+  for (const [index, { status }] of waiting.entries()) {
+    assert.ok(status >= 400 && status !== 500, `${known[index]}: ${status}`);
+  }
+  assert.equal(own.ask('', 'GET', '/readyz').status, 200);
+  while (held.length > 0) {
+    for (const release of held.splice(0)) release();
+    own.settle();
+  }
+  assert.ok(holders.every(({ status }) => status === 404));
+  assert.ok(level.isIdle);
+});
+
 test('watches are counted apart, and for the writes that they are told of', () => {
   const own = rig();
   const samples = (sum: number, count: number): void => {
