@@ -7,6 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import { parse } from 'yaml';
 import { eventually, kubectlOf, kubectls, NO_KUBECTL, startCluster } from './cluster.ts';
 import type { Cluster } from './cluster.ts';
 
@@ -184,6 +186,122 @@ for (const program of programs.length > 0 ? programs : ['kubectl']) {
     assert.match(none.stderr, /pods.metrics.k8s.io "default\/nope" not found/);
     const stranger = await run(program, ['top', 'pods', '--as=joe']);
     assert.equal(stranger.code, 1);
+  });
+}
+
+interface Forwards {
+  /** All bytes of the answer's head. */
+  readonly head: string;
+  /** What came on a channel, behind the number of the port. */
+  readonly told: (channel: number) => string;
+  readonly send: (channel: number, text: string) => void;
+  readonly close: () => void;
+}
+
+/** Asks the API server, as the administrator, for forwarded ports over plain WebSocket. */
+async function forwards(query: string, protocol: string): Promise<Forwards> {
+  const { clusters, users } = parse(readFileSync(cluster.kubeconfig, 'utf8'));
+  const decode = (text: string): string => Buffer.from(text, 'base64').toString();
+  const socket = connectTls({
+    host: '127.0.0.1',
+    port: Number(new URL(clusters[0].cluster.server).port),
+    ca: decode(clusters[0].cluster['certificate-authority-data']),
+    cert: decode(users[0].user['client-certificate-data']),
+    key: decode(users[0].user['client-key-data']),
+    ALPNProtocols: ['http/1.1'],
+  });
+  let bytes = Buffer.alloc(0);
+  socket.on('data', (piece: Buffer) => (bytes = Buffer.concat([bytes, piece])));
+  socket.on('error', () => socket.destroy());
+  const path = `/api/v1/namespaces/default/pods/p/portforward?${query}`;
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
+      'sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+      `sec-websocket-protocol: ${protocol}\r\n\r\n`,
+  );
+  const at = await eventually('an answer', () => {
+    const end = bytes.indexOf('\r\n\r\n');
+    return end < 0 ? undefined : end + 4;
+  });
+  const head = bytes.toString('latin1', 0, at);
+  const isText = protocol.includes('base64');
+  const told = (channel: number): string => {
+    const found: Buffer[] = [];
+    for (const payload of payloads(bytes.subarray(at))) {
+      if ((payload[0] ?? 0) - (isText ? 0x30 : 0) !== channel) continue;
+      const rest = payload.subarray(1);
+      found.push(isText ? Buffer.from(rest.toString('latin1'), 'base64') : rest);
+    }
+    const all = Buffer.concat(found);
+    if (all.length < 2) return '';
+    return `${all.readUInt16LE(0)} ${all.toString('latin1', 2)}`;
+  };
+  const send = (channel: number, text: string): void => {
+    const payload = isText
+      ? Buffer.from(String.fromCharCode(0x30 + channel) + Buffer.from(text).toString('base64'))
+      : Buffer.from(String.fromCharCode(channel) + text);
+    assert.ok(payload.length < 126);
+    const start = [0x80 | (isText ? 1 : 2), 0x80 | payload.length, 0, 0, 0, 0];
+    socket.write(Buffer.concat([Buffer.from(start), payload]));
+  };
+  // what is refused says why behind its head
+  const text = head.startsWith('HTTP/1.1 101 ') ? head : await refusal();
+  return { head: text, told, send, close: () => socket.destroy() };
+
+  function refusal(): Promise<string> {
+    return eventually('a reason', () => {
+      const all = bytes.toString('latin1');
+      return /"code":\d+\}/.test(all) ? all : undefined;
+    });
+  }
+}
+
+/** Payloads of whole frames that a server sent. */
+function payloads(bytes: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at + 4 <= bytes.length;) {
+    const short = (bytes[at + 1] ?? 0) & 0x7f;
+    const start = at + (short < 126 ? 2 : 4);
+    const end = start + (short < 126 ? short : bytes.readUInt16BE(at + 2));
+    if (end > bytes.length) break;
+    found.push(bytes.subarray(start, end));
+    at = end;
+  }
+  return found;
+}
+
+for (const protocol of ['v4.channel.k8s.io', 'v4.base64.channel.k8s.io']) {
+  test(`ports are forwarded through the server over ${protocol}`, { skip }, async () => {
+    const one = await forwards('ports=8080,8081', protocol);
+    try {
+      assert.match(one.head, /^HTTP\/1\.1 101 /);
+      const answered = new RegExp(`^sec-websocket-protocol: ${protocol}\r$`, 'im');
+      assert.match(one.head, answered);
+      one.send(0, 'GET /a HTTP/1.1\r\nHost: p\r\nConnection: close\r\n\r\n');
+      const answer = await eventually('what is far', () => {
+        const text = one.told(0);
+        return text.includes('far /a') ? text : undefined;
+      });
+      assert.match(answer, /^8080 HTTP\/1\.1 200 OK/);
+      const why = /^8081 .*cmd wait: sh -c echo oops >&2; exit 3: exit status 3\s+oops/;
+      await eventually('the reason of the other', () => why.test(one.told(3)) || undefined);
+      assert.deepEqual([one.told(1), one.told(2)], ['8080 ', '8081 ']);
+    } finally {
+      one.close();
+    }
+  });
+
+  test(`ports that there are not are refused over ${protocol}`, { skip }, async () => {
+    for (const [query, why] of [
+      ['ports=70000', /strconv\.ParseUint: parsing \\"70000\\": value out of range/],
+      ['ports=80,70000', /strconv\.ParseUint: parsing \\"70000\\": value out of range/],
+      ['ports=80,x', /strconv\.ParseUint: parsing \\"x\\": invalid syntax/],
+    ] as const) {
+      const { head, close } = await forwards(query, protocol);
+      close();
+      assert.match(head, /^HTTP\/1\.1 400 /, query);
+      assert.match(head, why, query);
+    }
   });
 }
 
