@@ -159,7 +159,7 @@ export class SchedulerMetrics {
     );
     out.value({}, mismatched);
     out.family('megaplane_scheduler_indexes_built_total', 'counter', 'Ranked indexes of classes.');
-    out.value({}, placement.indexesBuilt);
+    out.value({}, placement.indexes.built);
     out.family('megaplane_scheduler_table_bytes', 'gauge', 'Memory of tables and indexes.');
     out.value({}, core.nodes.memoryBytes + core.pods.memoryBytes + placement.indexBytes);
     out.family('megaplane_scheduler_bind_failures_total', 'counter', 'Bindings not taken.');

@@ -149,7 +149,7 @@ export class Placement {
     this.#domainPick = new DomainPick(this.#walk, options.random);
     this.#shelf = new IndexShelf(options.nodes, options.indexes);
     const { nodes, pods, identities, objects, nominator } = options;
-    identities.nodeClasses.onGone((nodeClass) => this.#shelf.forget(nodeClass));
+    identities.nodeClasses.onGone((gone) => this.#shelf.forget(gone));
     const rivals = (this.#rivals = new Rivals(nominator, nodes, pods, identities));
     const keyOf = (id: number): string => options.keyOf(id);
     this.#evictions = new Evictions({ nodes, pods, identities, objects, rivals, keyOf });
@@ -429,12 +429,8 @@ export class Placement {
     return rules.judge(node);
   }
 
-  get indexesKept(): number {
-    return this.#shelf.size;
-  }
-
-  get indexesBuilt(): number {
-    return this.#shelf.built;
+  get indexes(): { readonly size: number; readonly built: number } {
+    return this.#shelf;
   }
 
   get ranksVictims(): boolean {
