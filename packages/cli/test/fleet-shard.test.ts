@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { SHARD_DEFAULTS } from '@megaplane/fleet/engine/shard';
 import { runOperator } from '@megaplane/fleet/operator/run';
@@ -23,6 +24,7 @@ const SLOTS = 6;
 /** Requests go by the garbage collector, with their pods. */
 const GARBAGE_COLLECTED = ['--nodes', '0', '--components', 'apiserver,controllers'];
 const log = (): void => {};
+const run = promisify(execFile);
 
 async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await isSo()); tries++) {
@@ -123,6 +125,12 @@ test('pods make demand, machines come and are bound, pods go and so do machines'
       const hints = listAt(await object(`${API}/availablecapacities`), 'items');
       return hints.some((hint) => stringAt(hint, 'spec', 'availability') === 'Medium');
     });
+
+    const ctl = ['fleet', 'ctl', 'needs', '--shard-addr', `127.0.0.1:${port}`];
+    const table = await run(process.execPath, [ENTRY, ...ctl]);
+    assert.match(table.stdout, /^CLUSTER .*\nc1 +0 +cpu=9,memory=3Gi +- +3 +- +- +\S+:Exists\n$/);
+    const json = await run(process.execPath, [ENTRY, ...ctl, '--output', 'json']);
+    assert.match(json.stdout, /"totalNeeds":1.*"claimedMachineCount":3/);
 
     // the shard ends and comes back on its port: what is bound stays, and nothing is bought anew
     await shard.stop();

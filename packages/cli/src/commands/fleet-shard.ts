@@ -48,8 +48,8 @@ export function shardCommand(done: Done): Command {
   const command = new Command('shard')
     .summary('decides which machines exist, and for whom')
     .description(
-      'Hears what clusters want from their operators, decides which machines to make, bind, take\n' +
-        'away and give back, and has providers do it.\n\n' +
+      'Hears what clusters want from their operators, decides which machines to make, bind,\n' +
+        'take away and give back, and has providers do it.\n\n' +
         'Example: megaplane fleet shard --shard-id s1 --provider-addr 127.0.0.1:7800',
     )
     .requiredOption('--shard-id <id>', 'name of the shard, the same for its whole life', name)

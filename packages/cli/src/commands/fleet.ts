@@ -9,6 +9,7 @@ import { readNamed } from '../flags/named-file.ts';
 import { serve } from '../service/service.ts';
 import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
 import type { HostPort } from '../flags/usage.ts';
+import { ctlCommand } from './fleet-ctl.ts';
 import { providerCommand } from './fleet-provider.ts';
 import { shardCommand } from './fleet-shard.ts';
 
@@ -28,6 +29,7 @@ export function fleetCommand(done: Done): Command {
   fleet.addCommand(operatorCommand(done));
   fleet.addCommand(shardCommand(done));
   fleet.addCommand(providerCommand(done));
+  fleet.addCommand(ctlCommand(done));
   return fleet.addCommand(explainCommand(done));
 }
 

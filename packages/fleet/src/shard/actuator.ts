@@ -1,6 +1,6 @@
 /**
- * Carries actions out, section 4.11: one at a time for a machine, at most `concurrency` at once, the
- * rest in a queue; what finds no room is decided anew in the next cycle.
+ * Carries actions out, section 4.11: one at a time for a machine, at most `concurrency` at once,
+ * the rest in a queue; what finds no room is decided anew in the next cycle.
  *
  *     Provision   Speculative ─Create─► Creating; at once Idle: goes on as Bootstrap
  *     Bootstrap   Idle ─► Configuring ─blob from the operator─► Configure

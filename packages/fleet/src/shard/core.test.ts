@@ -316,7 +316,7 @@ test('a call that is fenced is an incident, one that is refused is tried later',
   );
 });
 
-test('a List that is older than a change says nothing of it, nor does an answer of long ago', () => {
+test('a List older than a change says nothing of it, nor does an answer of long ago', () => {
   replays(
     shard(),
     `${BEGUN}

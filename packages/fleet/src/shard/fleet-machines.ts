@@ -2,8 +2,8 @@
  * The machines of a shard in their eight states, as actions and providers change them: who provides
  * each, which words about it are too old to count, and what its cluster is told.
  *
- * Three things keep old words from counting. A machine with an action under way is not looked at in
- * Lists. A List that was asked for before the last change of a machine is older than that change.
+ * Three things keep old words from counting. A machine with an action under way is not looked at
+ * in Lists. A List that was asked for before the last change of a machine is older than that change.
  * And a machine that failed here stays so until its hold is over: then a List tells anew what it is.
  */
 import type { Inventory, MachineRecord } from '../engine/inventory.ts';

@@ -1,6 +1,6 @@
 /**
- * Frames that wait for one operator to take them. A frame with a key takes the place of an older one
- * with the same key, at the end of the queue; others are all sent, in order.
+ * Frames that wait for one operator to take them. A frame with a key takes the place of an older
+ * one with the same key, at the end of the queue; others are all sent, in order.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ShardMessageSchema } from '../contract/tables/shard.ts';

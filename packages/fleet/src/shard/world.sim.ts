@@ -1,6 +1,6 @@
 /**
- * A shard among a provider that is played and operators that are played, in a time of their own. What
- * goes between them is late, comes twice, comes in another order or is lost, by a seed.
+ * A shard among a provider that is played and operators that are played, in a time of their own.
+ * What goes between them is late, comes twice, comes in another order or is lost, by a seed.
  */
 import { create } from '@bufbuild/protobuf';
 import { assert } from '@megaplane/base/assert';

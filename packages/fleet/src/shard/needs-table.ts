@@ -1,0 +1,59 @@
+/** Rows of demand as a table for people. */
+import { visibleText } from '@megaplane/base/visible-text';
+import { operatorName } from '../contract/profile.ts';
+import { UnmetReason } from '../contract/tables/shardread.ts';
+import type { InspectNeedsResponse, NeedView } from '../contract/tables/shardread.ts';
+
+const HEAD = ['CLUSTER', 'PRIORITY', 'WANTS', 'LACKS', 'MACHINES', 'REASON', 'AGE', 'REQUIRES'];
+
+/** One line for each row; with `onlyUnmet` for those that lack something. */
+export function needsTable(frames: readonly InspectNeedsResponse[], onlyUnmet: boolean): string {
+  const views = frames.flatMap(({ frame }) => (frame.case === 'need' ? [frame.value] : []));
+  const shown = onlyUnmet ? views.filter(({ satisfied }) => !satisfied) : views;
+  const header = frames.find(({ frame }) => frame.case === 'header')?.frame;
+  const isComputed = header?.case === 'header' && header.value.cycle > 0n;
+  if (!isComputed) return 'The shard has not decided anything yet: is its /readyz ok?';
+  const rows = [HEAD, ...shown.map(cellsOf)];
+  const widths = HEAD.map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const lines = rows.map((row) => {
+    return row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  });
+  return lines.join('\n');
+}
+
+function cellsOf(view: NeedView): string[] {
+  const { clusterId, need, satisfied, residualDeficit, claimedMachineCount } = view;
+  return [
+    visibleText(clusterId),
+    String(need?.priority ?? 0),
+    amounts(need?.aggregateResources),
+    satisfied ? '-' : amounts(residualDeficit?.resources),
+    String(claimedMachineCount),
+    satisfied ? '-' : reasonOf(view),
+    satisfied ? '-' : String(view.ageCyclesUnmet),
+    (need?.requirements ?? []).map(requirementText).join(' ') || '-',
+  ];
+}
+
+function reasonOf({ unmetReason, acquisitionParked, preemption }: NeedView): string {
+  const found = Object.entries(UnmetReason).find(([, number]) => number === unmetReason);
+  const parked = acquisitionParked ? ' (parked)' : '';
+  const victims = preemption === undefined ? '' : ` (${preemption.victimsFound} drain)`;
+  return `${found?.[0] ?? 'UNSPECIFIED'}${parked}${victims}`;
+}
+
+function requirementText(one: NonNullable<NeedView['need']>['requirements'][number]): string {
+  const { key, operator, values } = one;
+  const list = values.length === 0 ? '' : `(${values.join(',')})`;
+  return visibleText(`${key}:${operatorName(operator)}${list}`);
+}
+
+function amounts(texts: Readonly<Record<string, string>> | undefined): string {
+  const pairs = Object.entries(texts ?? {}).map(([name, text]) => visibleText(`${name}=${text}`));
+  return pairs.join(',') || '-';
+}
