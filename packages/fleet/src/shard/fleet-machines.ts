@@ -3,8 +3,9 @@
  * each, which words about it are too old to count, and what its cluster is told.
  *
  * Three things keep old words from counting. A machine with an action under way is not looked at
- * in Lists. A List that was asked for before the last change of a machine is older than that change.
- * And a machine that failed here stays so until its hold is over: then a List tells anew what it is.
+ * in Lists. A List that was asked for before the last change of a machine is older than that
+ * change. And a machine that failed here stays so until its hold is over: then a List tells anew
+ * what it is.
  */
 import type { Inventory, MachineRecord } from '../engine/inventory.ts';
 import { NO_STAMP } from '../engine/machine.ts';

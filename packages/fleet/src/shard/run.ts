@@ -145,9 +145,9 @@ class ShardServer {
 
   page(path: string): Page | null {
     const contentType = 'text/plain; version=0.0.4';
-    const { paused, dryRun } = this.#options.engine;
+    const { paused } = this.#options.engine;
     if (path === '/metrics') {
-      return { contentType, text: metricsPage(this.#core, paused || dryRun) };
+      return { contentType, text: metricsPage(this.#core, paused) };
     }
     if (path === '/healthz' || path === '/livez') return { contentType: 'text/plain', text: 'ok' };
     if (path !== '/readyz') return null;
