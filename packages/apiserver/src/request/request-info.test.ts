@@ -87,8 +87,11 @@ test('what was asked for before changes nothing about a path', () => {
       assert.deepEqual(parseRequest(verb, path), parsePath(verb, path));
       assert.deepEqual(parseRequest(verb, `${path}?x=/y`), parsePath(verb, path));
     }),
-    { numRuns: 3000 },
+    { numRuns: 3000, examples: [['PUT', '/api/v1/', ['proxy', 'a', 'b', 'b']]] },
   );
+  for (const path of ['/api/v1/proxy/a/b/b', '/api/v1/proxy/a/b/c', '/api/v1/proxy/a/b']) {
+    assert.deepEqual(parseRequest('PUT', path), parsePath('PUT', path));
+  }
 });
 
 test('whether a namespace stands before a resource is told, and not found out again', () => {

@@ -151,10 +151,13 @@ function placed(place: RequestInfo, path: string, name: string, subresource: str
   };
 }
 
-/** Keeps the place of a plain object, or of its subresource. A namespace's name is two things. */
+/**
+ * Keeps the place of a plain object, or of its subresource. A namespace's name is two things, and
+ * behind `proxy` in front no subresource is read.
+ */
 function keepPlace(method: string, info: RequestInfo): void {
   const { path, name, subresource, resource } = info;
-  if (!info.isResource || info.extra || !VERBS.has(method)) return;
+  if (!info.isResource || info.extra || !VERBS.has(method) || info.verb === 'proxy') return;
   if (name === '') {
     noteRecent({ method, before: path, ...NOTHING_BEHIND, isWhole: true, place: info });
     return;
