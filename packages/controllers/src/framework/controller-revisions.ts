@@ -25,14 +25,22 @@ export function revisionData(template: JsonObject): JsonObject {
 
 /**
  * Part of a name for the data, as upstream makes it of its JSON; another one after each collision.
- * So a revision that kube-controller-manager has made is found again.
+ * So a revision that kube-controller-manager has made is found again: names are of the data as
+ * v1.33 and older write them, which is what clusters hold that were made before.
  */
 export function revisionHash(data: JsonObject, collisions: number): string {
   let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(`${ordered(data)}${collisions}`)) {
+  for (const byte of Buffer.from(`${ordered(olderData(data))}${collisions}`)) {
     hash = Math.imul(hash, 0x01000193) ^ byte;
   }
   return safeDigits(hash >>> 0);
+}
+
+/** With the null of a time of creation that nobody set. */
+function olderData(data: JsonObject): JsonObject {
+  const template = objectAt(data, 'spec', 'template') ?? {};
+  const metadata = { creationTimestamp: null, ...objectAt(template, 'metadata') };
+  return { ...data, spec: { ...objectAt(data, 'spec'), template: { ...template, metadata } } };
 }
 
 /** JSON as Go writes it: members in order of their names, null where it is given. */
