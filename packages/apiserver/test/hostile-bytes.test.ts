@@ -229,8 +229,9 @@ async function held(): Promise<string[]> {
     .filter((line) => counts.test(line) && !line.includes('"exempt"') && !line.endsWith(' 0'));
 }
 
+/** What waits for a seat may do so for 15 s, whoever has left meanwhile. */
 async function comesToRest(): Promise<void> {
-  for (let looks = 0; looks < 200; looks++) {
+  for (let looks = 0; looks < 1500; looks++) {
     if ((await held()).length === 0) return;
     await pause(20);
   }

@@ -1,7 +1,7 @@
 /** Scripts for tests of HTTP/2: a socket that is an array, and frames by hand. */
 import assert from 'node:assert/strict';
 import { FRAMES, PREFACE, readUint32, writeFrameHead } from '../src/http2/frames.ts';
-import { writeField } from '../src/hpack/hpack-encoder.ts';
+import { writeInteger } from '../src/hpack/hpack-encoder.ts';
 import type { Protocol, Transport } from '../src/transport/transport.ts';
 
 /** A frame that the protocol sent. */
@@ -147,6 +147,16 @@ export function setting(id: number, value: number): Buffer {
 
 export const HELLO: Buffer = Buffer.concat([PREFACE, frame(FRAMES.settings, 0, 0)]);
 export const ACK: Buffer = frame(FRAMES.settings, 1, 0);
+
+/** A literal as a peer may send it, with any bytes: the server's own writer refuses some. */
+function writeField(out: Buffer, at: number, name: string, value: string): number {
+  out[at++] = 0;
+  for (const text of [name, value]) {
+    at = writeInteger(out, at, 0, 7, text.length);
+    at += out.write(text, at, 'latin1');
+  }
+  return at;
+}
 
 /** `more`: names and values of further fields. */
 export function block(path: string, method = 'GET', more: readonly string[] = []): Buffer {
