@@ -296,7 +296,7 @@ function guardedNames(program: SyntaxNode): ReadonlySet<string> {
       if (isGuarded(init, names)) names.add(String(id?.['name']));
     }
     if (node.type !== 'FunctionDeclaration') return;
-    const { body } = node['body'] as unknown as { readonly body: readonly SyntaxNode[] };
+    const { body } = node['body'] as { readonly body: readonly SyntaxNode[] };
     if (body.length === 1 && body[0]?.type === 'TryStatement') names.add(String(id?.['name']));
   });
   return names;

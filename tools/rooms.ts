@@ -233,6 +233,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['operator', 'what stands in each cluster'],
     ['provider', 'machines: simulated, from a list, certified'],
     ['engine', 'which machines are to exist: rows, carried state, rails'],
+    ['shard', 'sessions, reconciliation and actuation around the engine'],
     ['', 'the questions of `fleet explain`'],
   ],
   cli: [

@@ -1,8 +1,8 @@
 // shell
 /**
- * Writes `src/tables/*`: run `node packages/machinery/tools/generate.ts [DIR]` where DIR holds the
- * three JSON tables of Kubernetes (default `../shared/data/kubernetes` beside the repository). The
- * outcome is committed, so that the project builds without them. /
+ * Writes `src/scheme/tables/*`: run `node packages/machinery/tools/generate.ts [DIR]`. DIR holds
+ * the three JSON tables of Kubernetes (default `../shared/data/kubernetes` beside the repository). The
+ * outcome is committed, so that the project builds without them.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { resourceTable, type ResourceEntry } from './resources.ts';
 import { typeTable, type OpenApiType } from './types.ts';
 
-/** Every generated file by its path below `src/tables`, from the tables in `directory`. */
+/** Every generated file by its path below `src/scheme/tables`, from the tables in `directory`. */
 export function generate(directory: string): Map<string, string> {
   const resources = JSON.parse(readFileSync(join(directory, 'resources.json'), 'utf8')) as Record<
     string,
@@ -36,6 +36,6 @@ if (import.meta.main) {
   const root = join(import.meta.dirname, '../../..');
   const directory = process.argv[2] ?? join(root, '../shared/data/kubernetes');
   for (const [name, text] of generate(directory)) {
-    writeFileSync(join(import.meta.dirname, '../src/tables', name), text);
+    writeFileSync(join(import.meta.dirname, '../src/scheme/tables', name), text);
   }
 }

@@ -1,12 +1,6 @@
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import {
-  createPrivateKey,
-  generateKeyPairSync,
-  sign,
-  X509Certificate,
-  type KeyObject,
-} from 'node:crypto';
+import crypto, { type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -36,10 +30,9 @@ import { CLAIMS_ENVIRONMENT, CLAIMS_TYPE } from './jwt-environment.ts';
 const NOW_MS = 1_700_000_000_000;
 const NOW_S = NOW_MS / 1000;
 const ISSUER = 'https://issuer.example';
-const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const EC = generateKeyPairSync('ec', { namedCurve: 'P-384' });
-const OTHER = generateKeyPairSync('ec', { namedCurve: 'P-384' });
-
+const RSA = crypto.generateKeyPairSync('rsa', { modulusLength: 2048 });
+const EC = crypto.generateKeyPairSync('ec', { namedCurve: 'P-384' });
+const OTHER = crypto.generateKeyPairSync('ec', { namedCurve: 'P-384' });
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-authentication-'));
 after(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -60,7 +53,7 @@ function tokenOf(
   const whole = { iss: ISSUER, aud: 'me', exp: NOW_S + 60, sub: 'ann', ...claims };
   const body = `${encode(header)}.${encode(whole)}`;
   const hash = header['alg'] === 'ES384' ? 'sha384' : 'sha256';
-  const signature = sign(hash, Buffer.from(body), { key, dsaEncoding: 'ieee-p1363' });
+  const signature = crypto.sign(hash, Buffer.from(body), { key, dsaEncoding: 'ieee-p1363' });
   return `${body}.${signature.toString('base64url')}`;
 }
 
@@ -474,7 +467,7 @@ test('tokens live no longer than they may, and as long as they say where none is
 
 test('tokens of service accounts are for their audiences, and old keys still count', () => {
   const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
-  const old = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  const old = crypto.generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
   const flags = {
     serviceAccountKeyFile: fileOf('old.pem', pem(old)),
     serviceAccountIssuer: 'https://new,https://old',
@@ -517,7 +510,9 @@ test('tokens of service accounts are for their audiences, and old keys still cou
     'kubernetes.io': { namespace: 'n', serviceaccount: { name: 'bot', uid: metadata.uid } },
   });
   assert.equal(model.ask('GET', '/version', undefined, before).status, 200);
-  const foreign = new TokenSigner(pem(createPrivateKey(pem(EC256))), {}).sign({ exp: NOW_S + 60 });
+  const foreign = new TokenSigner(pem(crypto.createPrivateKey(pem(EC256))), {}).sign({
+    exp: NOW_S + 60,
+  });
   assert.equal(model.ask('GET', '/version', undefined, foreign).status, 401);
 });
 
@@ -546,7 +541,7 @@ test('a proxy names users in header fields, and its certificate is nobody by its
   ): Identity | null => {
     const leaf = issueCertificate({ ...about, commonName, use: 'client' }, issuer);
     const connection = new ConnectionModel(false, {
-      raw: new X509Certificate(leaf.certificate).raw,
+      raw: new crypto.X509Certificate(leaf.certificate).raw,
       commonName,
       organizations: ['system:masters'],
       uids: [],
@@ -582,7 +577,7 @@ test('a proxy names users in header fields, and its certificate is nobody by its
   assert.equal(ask('front', fields, between), null, 'proxies must not make administrators');
 });
 
-const EC256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const EC256 = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
 test('flags that make no sense together are refused with what to do', () => {
   const edge = { caller: new WebhookModel(), nowMs: () => 0, log: () => {}, later: () => {} };

@@ -51,7 +51,8 @@ test('a column of few ids takes as few bytes, and zeros take none', () => {
       const bytes = (id + 1) * array.BYTES_PER_ELEMENT;
       const isLong = id >= 16_384;
       const most = isLong ? bytes + 16_384 * array.BYTES_PER_ELEMENT : Math.max(64, bytes * 2);
-      assert(column.memoryBytes <= most, `${column.memoryBytes} bytes for ${id + 1} ids`);
+      const held: number = column.memoryBytes;
+      assert(held <= most, `${held} bytes for ${id + 1} ids`);
       assert.equal(column.get(id + 1), 0);
     }
     for (let id = 0; id < 40_000; id++) assert.equal(column.get(id), 7);

@@ -34,7 +34,7 @@ test('an error in a later turn is told, to whom the work was done for too', asyn
     fail,
   ];
   for (const way of ways) {
-    assert.deepEqual(await heard(() => void way()), { told: [FAULT], broke: [FAULT] });
+    assert.deepEqual(await heard(() => way()), { told: [FAULT], broke: [FAULT] });
   }
 });
 
@@ -52,7 +52,7 @@ test('what is done for all belongs to nobody, whose turn it ever was', async () 
     },
   ];
   for (const way of ways) {
-    assert.deepEqual(await heard(() => void way()), { told: [FAULT], broke: [] });
+    assert.deepEqual(await heard(() => way()), { told: [FAULT], broke: [] });
   }
 });
 

@@ -24,6 +24,11 @@ export interface ClientTlsParts {
   readonly isInsecure?: boolean | undefined;
 }
 
+/** For contexts that are made for one name of several. */
+export const PARTIAL_CHAINS: { readonly allowPartialTrustChain: true } = {
+  allowPartialTrustChain: true,
+};
+
 /** Options of a connection to a server, for `tls.connect` and for agents. */
 export interface ClientTlsOptions {
   readonly ca?: string | Buffer | (string | Buffer)[];

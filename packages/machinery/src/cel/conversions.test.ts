@@ -29,7 +29,7 @@ function convert(name: string, text: string): CelValue {
 
 function shown(value: CelValue): string | undefined {
   if (value instanceof CelError) return undefined;
-  return String(value instanceof Uint ? value.value : value);
+  return `${(value instanceof Uint ? value.value : value) as bigint | number}`;
 }
 
 test('texts become numbers as Go’s strconv reads them', () => {

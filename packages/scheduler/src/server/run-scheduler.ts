@@ -188,7 +188,7 @@ class SchedulerProgram {
       mayDecide,
       ask: (question) => this.#ask(client, question),
       onMismatch: (text) => options.log('error', text),
-      defer: (run) => void nextTurn(run),
+      defer: nextTurn,
     });
     this.#feeds = new ClusterFeeds({
       client,

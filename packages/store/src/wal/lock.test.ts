@@ -12,7 +12,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Writes a key, says so, reads all when asked to. */
 const KEEPER = `
-const { openStore } = await import('${import.meta.dirname}/open.ts');
+const { openStore } = await import('${import.meta.dirname}/../open/open.ts');
 const open = openStore({ dataDir: process.argv[1], durability: 'fsync', prefixes: [] });
 const { store } = open;
 store.onLogFailure((message) => console.log('failed ' + message));

@@ -10,7 +10,7 @@
  */
 import { afterMs, everyMs, guarded, pauseMs } from '@megaplane/base/deferred';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
-import { clientAuthority, trustPartialChains } from '@megaplane/base/tls-parts';
+import { clientAuthority, trustPartialChains, PARTIAL_CHAINS } from '@megaplane/base/tls-parts';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { constants, type X509Certificate } from 'node:crypto';
 import { connect as connectSocket, createServer } from 'node:net';
@@ -387,7 +387,7 @@ function namedContexts(tls: ListenTls): ReadonlyMap<string, SecureContext> {
   for (const { hosts, key, cert } of tls.named ?? []) {
     const context = createSecureContext({
       ...tlsFields(tls),
-      ...{ key, cert, allowPartialTrustChain: true },
+      ...{ key, cert, ...PARTIAL_CHAINS },
     });
     // As Go has it, of several for one host the first counts.
     for (const host of hosts) if (!found.has(host)) found.set(host, context);

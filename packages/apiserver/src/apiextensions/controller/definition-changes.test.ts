@@ -44,8 +44,8 @@ const CONVERTER: WebhookCaller = {
       ? ['size', 'width']
       : ['width', 'size'];
     const convertedObjects = request.objects.map((one) => {
-      const { [from as string]: moved, ...rest } = one.spec ?? {};
-      const spec = moved === undefined ? rest : { ...rest, [to as string]: moved };
+      const { [from]: moved, ...rest } = one.spec ?? {};
+      const spec = moved === undefined ? rest : { ...rest, [to]: moved };
       return { ...one, apiVersion: request.desiredAPIVersion, spec };
     });
     const response = { uid: request.uid, result: { status: 'Success' }, convertedObjects };

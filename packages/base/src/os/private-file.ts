@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { statSync, writeFileSync } from 'node:fs';
-import { makeDirectory } from './src/os/directory.ts';
+import { makeDirectory } from './directory.ts';
 
 /** Writes of everybody. Groups may be meant to write: volumes of pods belong to one. */
 const WRITTEN_BY_ALL = 0o002;
