@@ -1,7 +1,7 @@
 // shell
 /**
- * Writes `src/scheme/tables/*`: run `node packages/machinery/tools/generate.ts [DIR]`. DIR holds
- * the three JSON tables of Kubernetes (default `../shared/data/kubernetes` beside the repository). The
+ * Writes `src/scheme/tables/*`: run `node packages/machinery/tools/generate.ts [DIR]`. DIR has the
+ * three JSON tables of Kubernetes (default `../shared/data/kubernetes` beside the repository). The
  * outcome is committed, so that the project builds without them.
  */
 

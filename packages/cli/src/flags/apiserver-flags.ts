@@ -126,7 +126,7 @@ function refusalOf(command: Command, name: string): string | null {
   const value = foreignValue(command, name);
   if (value === undefined || OFF.has(value)) return null;
   if (name === 'storage-backend' && value !== 'etcd3') {
-    return `--${name}: ${String(value)} is not offered; the only one is etcd3`;
+    return `--${name}: ${value as string} is not offered; the only one is etcd3`;
   }
   const advice = REFUSED.get(name);
   return advice === undefined ? null : `--${name}: ${advice}`;
