@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { benchCommand } from './commands/bench.ts';
 import { controllersCommand } from './commands/controllers.ts';
+import { envtestCommand } from './commands/envtest.ts';
 import { fleetCommand } from './commands/fleet.ts';
 import { nodesCommand } from './commands/nodes.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
@@ -31,6 +32,7 @@ export async function runCommandLine(args: readonly string[], version: string): 
     ...[nodesCommand, controllersCommand, fleetCommand, benchCommand],
   ];
   for (const make of commands) program.addCommand(strict(make(done)));
+  program.addCommand(strict(envtestCommand(done, version)));
   strict(program);
   try {
     const words = args[0] === 'store' ? withTwoDashes(args) : [...args];
