@@ -35,7 +35,10 @@ let uuids = 0;
 /** By how much the turn is older than it is. */
 let lateMs = 0;
 let later: (() => void)[] = [];
-const KUBELETS = identityOf('system:node:kubelets', ['system:nodes']);
+/** Requests whose turn comes when the slice settles. */
+const waiting: ExchangeModel[] = [];
+/** As simulated nodes come: as a node of that name they might renew one lease only. */
+const KUBELETS = identityOf('system:megaplane:nodes', ['system:megaplane:nodes']);
 const api = createApiServer({
   storage,
   edge: {
@@ -290,7 +293,11 @@ const SHAPES: Readonly<Record<string, (index: number) => () => ExchangeModel>> =
       api.handle(exchange);
       // all others of the slice come in a turn that has lasted too long
       lateMs += 10;
-      if (index % SLICE === SLICE - 1) settle();
+      waiting.push(exchange);
+      if (index % SLICE === SLICE - 1) {
+        settle();
+        for (const held of waiting.splice(0)) expect(held, 200);
+      }
       return exchange;
     };
   },
