@@ -241,6 +241,8 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['flags', 'flags and files'],
     ['store', 'store tools'],
     ['up', 'megaplane up'],
+    ['doctor', 'what a machine can hold'],
+    ['completion', 'the table of commands and flags, completion scripts made of it'],
     ['commands', 'one file per command'],
     ['', 'entry'],
   ],

@@ -2,25 +2,24 @@
 import { Command, CommanderError } from 'commander';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { benchCommand } from './commands/bench.ts';
+import { completionCommand } from './commands/completion.ts';
 import { controllersCommand } from './commands/controllers.ts';
+import { doctorCommand } from './commands/doctor.ts';
 import { envtestCommand } from './commands/envtest.ts';
 import { fleetCommand } from './commands/fleet.ts';
 import { nodesCommand } from './commands/nodes.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
 import { upCommand } from './commands/up.ts';
+import { versionCommand } from './commands/version.ts';
 import { withTwoDashes } from './flags/store-flags.ts';
 
 export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 
-/** Runs the command line and resolves with the exit code: 0 done, 1 failed, 2 wrong usage. */
-export async function runCommandLine(args: readonly string[], version: string): Promise<number> {
-  let exitCode = EXIT_DONE;
-  const done = (code: number): void => {
-    exitCode = code;
-  };
+/** The whole program, with `version` as its own; commands tell `done` how they ended. */
+export function makeProgram(version: string, done: (exitCode: number) => void): Command {
   const program = new Command('megaplane')
     .description('A Kubernetes control plane that holds a million nodes.')
     .version(version)
@@ -29,11 +28,21 @@ export async function runCommandLine(args: readonly string[], version: string): 
     .showHelpAfterError('(add --help for the flags)');
   const commands = [
     ...[upCommand, storeCommand, apiserverCommand, schedulerCommand],
-    ...[nodesCommand, controllersCommand, fleetCommand, benchCommand],
+    ...[nodesCommand, controllersCommand, fleetCommand, benchCommand, doctorCommand],
   ];
   for (const make of commands) program.addCommand(strict(make(done)));
   program.addCommand(strict(envtestCommand(done, version)));
-  strict(program);
+  program.addCommand(strict(completionCommand(done, program)));
+  program.addCommand(strict(versionCommand(done, version)));
+  return strict(program);
+}
+
+/** Runs the command line and resolves with the exit code: 0 done, 1 failed, 2 wrong usage. */
+export async function runCommandLine(args: readonly string[], version: string): Promise<number> {
+  let exitCode = EXIT_DONE;
+  const program = makeProgram(version, (code) => {
+    exitCode = code;
+  });
   try {
     const words = args[0] === 'store' ? withTwoDashes(args) : [...args];
     await program.parseAsync(words, { from: 'user' });

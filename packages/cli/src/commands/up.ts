@@ -1,6 +1,8 @@
+// shell: standard error
 /** `megaplane up`: a whole cluster on this machine. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
+import { chosenPort, SECURE_PORT, usualPorts } from '../up/ports.ts';
 import type { Component } from '../up/plan.ts';
 import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../flags/usage.ts';
 
@@ -24,6 +26,7 @@ interface Flags {
   readonly components?: readonly Component[];
   readonly pagePort: number;
   readonly exitWhen?: 'ready' | 'bound';
+  readonly dryRun?: true;
   readonly output: 'text' | 'json';
   readonly logFormat: string;
   readonly logLevel: string;
@@ -68,9 +71,9 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .optionsGroup('Access:')
     .option(
       '--secure-port <port>',
-      'of the API server; 0 = a free one',
+      'of the API server; 0 = a free one; left alone: 6443, or the next one that is free',
       wholeNumber(0, 65_535),
-      6443,
+      SECURE_PORT,
     )
     .option(
       '--kubelet-port <port>',
@@ -89,7 +92,8 @@ export function upCommand(done: (exitCode: number) => void): Command {
   return addRunOptions(command).action(async (flags: Flags) => {
     const fault = missingComponent(flags);
     if (fault !== undefined) command.error(`error: ${fault}`, { exitCode: EXIT_USAGE });
-    done(await run(flags));
+    const isDefaultPort = command.getOptionValueSource('securePort') === 'default';
+    done(await run(flags, isDefaultPort));
   });
 }
 
@@ -103,6 +107,7 @@ function addRunOptions(command: Command): Command {
         'stop once all nodes are ready, or all pods are bound',
       ).argParser(oneOf(['ready', 'bound'])),
     )
+    .option('--dry-run', 'say what would be started, and start nothing')
     .option('--output <format>', 'of the timings: text or json', oneOf(['text', 'json']), 'text')
     .option('--log-format <format>', 'text or json', oneOf(['text', 'json']), 'text')
     .option(
@@ -126,16 +131,19 @@ function missingComponent(flags: Flags): string | undefined {
   return ofPods ?? (exitWhen === undefined ? undefined : missing('--exit-when', ['nodes']));
 }
 
-async function run(flags: Flags): Promise<number> {
+async function run(flags: Flags, isDefaultPort: boolean): Promise<number> {
   if (flags.stages !== undefined) {
     // nothing is begun with files that the simulator would refuse
     const files = await import('@megaplane/nodes/stages/kwok-files');
     files.judgeKwokFiles(files.readKwokFiles('--stages', flags.stages));
   }
-  const { runUp, usualPorts } = await import('../up/run.ts');
-  const ports = await usualPorts(flags.securePort);
-  return runUp({
+  const say = (text: string): void => void process.stderr.write(`megaplane: ${text}\n`);
+  const asked = flags.securePort;
+  const securePort = await chosenPort('--secure-port', asked, isDefaultPort, say);
+  const ports = await usualPorts(securePort);
+  const options = {
     ...flags,
+    securePort,
     ephemeral: flags.ephemeral ?? false,
     mergeKubeconfig: flags.mergeKubeconfig ?? false,
     ...ports,
@@ -147,5 +155,7 @@ async function run(flags: Flags): Promise<number> {
     stages: flags.stages ?? [],
     components: flags.components ?? COMPONENTS,
     exitWhen: flags.exitWhen,
-  });
+  };
+  const { runDry, runUp } = await import('../up/run.ts');
+  return flags.dryRun === true ? runDry(options) : runUp(options);
 }

@@ -1,7 +1,6 @@
 // shell: starts, watches and stops the processes of a cluster
 import { guarded } from '@megaplane/base/deferred';
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +16,7 @@ import {
   mergeKubeconfig,
   publishKubeconfig,
 } from './kubeconfig.ts';
+import { dryRunJson, dryRunText } from './dry-run.ts';
 import { childPlan, paths } from './plan.ts';
 import type { Component, UpOptions } from './plan.ts';
 import { progress } from '../service/progress.ts';
@@ -27,9 +27,6 @@ import { processUsage } from './usage.ts';
 import { createPods, lacksPods } from './workload.ts';
 
 const POLL_MS = 100;
-const KUBELET_PORT = 10_250;
-const CONTROLLERS_PORT = 10_257;
-const SCHEDULER_PORT = 10_259;
 
 /** A cluster that is being brought up: its children, and what was reached when. */
 interface Cluster {
@@ -39,6 +36,18 @@ interface Cluster {
   /** Aborted by the first signal, and when the end has begun for another reason. */
   readonly end: AbortController;
   readonly ended: Promise<void>;
+}
+
+/** Says what would be started. Resolves with the exit code; throws where it would be refused. */
+export function runDry(asked: UpOptions): number {
+  const memoryBytes = machineBytes();
+  const reason = refusal(asked.nodes, asked.pods, memoryBytes);
+  if (reason !== undefined) throw new Error(`--nodes: ${reason}`);
+  const options = { ...asked, dataDir: resolve(asked.dataDir) };
+  const hasData = !asked.ephemeral && existsSync(paths(options.dataDir).administrator);
+  const text = asked.output === 'json' ? dryRunJson : dryRunText;
+  process.stdout.write(text(options, { memoryBytes, hasData }));
+  return 0;
 }
 
 /** Brings a cluster up, and down again at the first signal. Resolves with the exit code. */
@@ -166,37 +175,6 @@ function keepKubeletPort(cluster: Cluster): void {
   const nodes = cluster.children.get('nodes');
   const kubeletPort = Number(/kubelets https:\/\/\S*:(\d+);/.exec(nodes?.listens ?? '')?.[1]);
   if (kubeletPort > 0) nodes?.replan(childPlan('nodes', { ...cluster.options, kubeletPort }));
-}
-
-/** Ports that others look for parts of a cluster at; 0: it is not free, or any will do. */
-export interface UsualPorts {
-  readonly kubeletPort: number;
-  readonly controllersPort: number;
-  readonly schedulerPort: number;
-}
-
-/** The usual ports of this machine that are free; none where the server has no usual one either. */
-export async function usualPorts(securePort: number): Promise<UsualPorts> {
-  const free = async (port: number): Promise<number> =>
-    securePort !== 0 && (await isFree(port)) ? port : 0;
-  return {
-    kubeletPort: await free(KUBELET_PORT),
-    controllersPort: await free(CONTROLLERS_PORT),
-    schedulerPort: await free(SCHEDULER_PORT),
-  };
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  const isListening = await new Promise<boolean>((resolve) => {
-    probe.once(
-      'error',
-      guarded(() => resolve(false)),
-    );
-    probe.listen(port, '127.0.0.1', () => resolve(true));
-  });
-  if (isListening) await new Promise((resolve) => probe.close(resolve));
-  return isListening;
 }
 
 /** Resolves when the child is ready, or the end has begun. */
