@@ -20,6 +20,8 @@ const PROTO_FILES = [
   ['bigfleet/v1alpha1/coordinator.proto', 'coordinator.ts'],
   ['bigfleet/v1alpha1/shardread.proto', 'shardread.ts'],
   ['bigfleet/lucy.sh/v1alpha1/autoscaler.proto', 'autoscaler.ts'],
+  ['megaplane/fleet/v1alpha1/registry.proto', 'registry.ts'],
+  ['megaplane/fleet/v1alpha1/shardlook.proto', 'shardlook.ts'],
 ] as const;
 
 const TIMESTAMP_FILE = 'google/protobuf/timestamp.proto';

@@ -4,7 +4,10 @@ import type { RunShardOptions } from '@megaplane/fleet/shard/run';
 import { addLogOptions, logger } from '../service/logging.ts';
 import type { LogFlags } from '../service/logging.ts';
 import { serve } from '../service/service.ts';
+import { addTlsFlags, tlsFilesOf } from '../flags/fleet-tls.ts';
+import type { TlsFlags } from '../flags/fleet-tls.ts';
 import {
+  dialAddresses,
   durationOption,
   flagValue,
   hostPort,
@@ -12,19 +15,20 @@ import {
   positive,
   wholeNumber,
 } from '../flags/usage.ts';
-import type { HostPort } from '../flags/usage.ts';
+import type { DialAddress, HostPort } from '../flags/usage.ts';
 
 type Done = (exitCode: number) => void;
-type Provider = RunShardOptions['providers'][number];
 
 const LISTEN: HostPort = { host: '127.0.0.1', port: 7780 };
 const METRICS = '127.0.0.1:8780';
 const MINUTE_MS = 60_000;
+const PROVIDERS = dialAddresses(1000);
+const COORDINATORS = dialAddresses(16);
 
-interface ShardFlags extends LogFlags {
+interface ShardFlags extends LogFlags, TlsFlags {
   readonly shardId: string;
   readonly dataDir: string;
-  readonly providerAddr: readonly Provider[];
+  readonly providerAddr: readonly DialAddress[];
   readonly listen: HostPort;
   readonly metricsAddress: string;
   readonly cycleInterval: number;
@@ -39,9 +43,9 @@ interface ShardFlags extends LogFlags {
   readonly maxActionsPerCycle: number;
   readonly actuationPaused: boolean;
   readonly dryRun: boolean;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-  readonly tlsCa?: string;
+  readonly coordinatorAddr?: readonly DialAddress[];
+  readonly reportInterval: number;
+  readonly advertise?: string;
 }
 
 export function shardCommand(done: Done): Command {
@@ -53,7 +57,7 @@ export function shardCommand(done: Done): Command {
         'Example: megaplane fleet shard --shard-id s1 --provider-addr 127.0.0.1:7800',
     )
     .requiredOption('--shard-id <id>', 'name of the shard, the same for its whole life', name)
-    .requiredOption('--provider-addr <host:port>', 'a provider; https:// in front: TLS', provider)
+    .requiredOption('--provider-addr <host:port>', 'a provider; https:// in front: TLS', PROVIDERS)
     .option('--data-dir <dir>', 'where its epoch is kept', path, './megaplane-shard')
     .option('--listen <host:port>', 'where operators reach it', hostPort, LISTEN)
     .option('--metrics-address <host:port>', 'metrics and health', METRICS)
@@ -73,11 +77,17 @@ export function shardCommand(done: Done): Command {
         .default(0),
     );
   addRails(command);
+  command
+    .optionsGroup('Coordinators (the shard needs none):')
+    .option('--coordinator-addr <host:port>', 'one of them; https:// in front: TLS', COORDINATORS)
+    .addOption(durationOption('--report-interval <duration>', 'between reports', 30_000))
+    .option('--advertise <host:port>', 'where operators reach it, if not where it listens');
+  addTlsFlags(command, 'the shard', 'operators, readers, providers and coordinators');
   return addLogOptions(command).action(async (flags: ShardFlags) => {
-    const tls = tlsOf(command, flags);
-    const isSecure = flags.providerAddr.some((one) => one.isSecure);
-    if (isSecure && tls === undefined) {
-      command.error('error: --provider-addr https:// needs --tls-cert, --tls-key and --tls-ca');
+    const tls = tlsFilesOf(command, flags);
+    const dialled = [...flags.providerAddr, ...(flags.coordinatorAddr ?? [])];
+    if (dialled.some((one) => one.isSecure) && tls === undefined) {
+      command.error('error: https:// needs --tls-cert, --tls-key and --tls-ca');
     }
     done(
       await serve(async () => {
@@ -105,11 +115,7 @@ function addRails(command: Command): void {
     )
     .option('--max-actions-per-cycle <n>', '0: no limit', wholeNumber(0, 1_000_000), 0)
     .option('--actuation-paused', 'decides, and carries nothing out', false)
-    .option('--dry-run', 'the same, for those who only want to see', false)
-    .optionsGroup('TLS (all three or none):')
-    .option('--tls-cert <file>', 'certificate of the shard')
-    .option('--tls-key <file>', 'its key')
-    .option('--tls-ca <file>', 'authorities of operators, readers and providers');
+    .option('--dry-run', 'the same, for those who only want to see', false);
 }
 
 async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
@@ -119,6 +125,8 @@ async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
     ...{ metricsAddress: flags.metricsAddress, providers: flags.providerAddr },
     ...{ cycleMs: flags.cycleInterval, joinMs: flags.joinTimeout },
     ...{ concurrency: flags.executeConcurrency, isIncremental: flags.incrementalList },
+    ...{ coordinators: flags.coordinatorAddr ?? [], reportMs: flags.reportInterval },
+    ...(flags.advertise === undefined ? {} : { advertised: flags.advertise }),
     engine: {
       ...SHARD_DEFAULTS,
       reclaimCapFraction: flags.reclaimCapFraction,
@@ -137,26 +145,4 @@ async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
 function name(text: string): string {
   if (/^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/.test(text)) return text;
   throw new InvalidArgumentError('letters, digits, and ".", "_", "-" between them are needed.');
-}
-
-const PROVIDERS_MAX = 1000;
-
-function provider(text: string, before: readonly Provider[] | undefined): readonly Provider[] {
-  const isSecure = text.startsWith('https://');
-  const address = hostPort(isSecure ? text.slice('https://'.length) : text);
-  const all = [...(before ?? []), { ...address, isSecure }];
-  if (all.length > PROVIDERS_MAX) throw new InvalidArgumentError(`at most ${PROVIDERS_MAX}.`);
-  return all;
-}
-
-/** All three, or none: a part of them would be a mistake that nobody sees. */
-function tlsOf(
-  command: Command,
-  { tlsCert: cert, tlsKey: key, tlsCa: ca }: ShardFlags,
-): RunShardOptions['tls'] {
-  if (cert === undefined && key === undefined && ca === undefined) return undefined;
-  if (cert === undefined || key === undefined || ca === undefined) {
-    command.error('error: --tls-cert, --tls-key and --tls-ca go together');
-  }
-  return { cert, key, ca };
 }

@@ -1,14 +1,16 @@
 // shell: `megaplane fleet`, capacity for many clusters
 import { Command } from 'commander';
-import type { ConnectTls } from '@megaplane/fleet/operator/run';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { parse } from 'yaml';
 import { addLogOptions, logger } from '../service/logging.ts';
 import type { LogFlags } from '../service/logging.ts';
+import { addTlsFlags, tlsBytesOf } from '../flags/fleet-tls.ts';
+import type { TlsFlags } from '../flags/fleet-tls.ts';
 import { readNamed } from '../flags/named-file.ts';
 import { serve } from '../service/service.ts';
 import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
 import type { HostPort } from '../flags/usage.ts';
+import { coordinatorCommand } from './fleet-coordinator.ts';
 import { ctlCommand } from './fleet-ctl.ts';
 import { providerCommand } from './fleet-provider.ts';
 import { shardCommand } from './fleet-shard.ts';
@@ -28,6 +30,7 @@ export function fleetCommand(done: Done): Command {
   fleet.addCommand(podsCommand(done));
   fleet.addCommand(operatorCommand(done));
   fleet.addCommand(shardCommand(done));
+  fleet.addCommand(coordinatorCommand(done));
   fleet.addCommand(providerCommand(done));
   fleet.addCommand(ctlCommand(done));
   return fleet.addCommand(explainCommand(done));
@@ -85,7 +88,7 @@ function podsCommand(done: Done): Command {
   });
 }
 
-interface OperatorFlags extends LogFlags {
+interface OperatorFlags extends LogFlags, TlsFlags {
   readonly kubeconfig: string;
   readonly context?: string;
   readonly clusterId: string;
@@ -94,9 +97,6 @@ interface OperatorFlags extends LogFlags {
   readonly bootstrapTemplateFile?: string;
   readonly bootstrapTtl: number;
   readonly groups: 'namespaced' | 'shared';
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-  readonly tlsCa?: string;
 }
 
 function operatorCommand(done: Done): Command {
@@ -119,14 +119,11 @@ function operatorCommand(done: Done): Command {
       'whether gangs of two namespaces with one selector are two (namespaced) or one (shared)',
       oneOf(['namespaced', 'shared']),
       'namespaced',
-    )
-    .optionsGroup('TLS to the shard (all three or none):')
-    .option('--tls-cert <file>', 'certificate of the operator')
-    .option('--tls-key <file>', 'its key')
-    .option('--tls-ca <file>', 'authorities of the shard');
+    );
+  addTlsFlags(command, 'the operator', 'the shard');
   return addLogOptions(command).action(async (flags: OperatorFlags) => {
     const { kubeconfig, context, clusterId, shardAddr, bootstrapTemplateFile: template } = flags;
-    const tls = tlsOf(command, flags);
+    const tls = tlsBytesOf(command, flags);
     done(
       await serve(async () => {
         const { runOperator } = await import('@megaplane/fleet/operator/run');
@@ -143,20 +140,6 @@ function operatorCommand(done: Done): Command {
       }),
     );
   });
-}
-
-/** All three, or none: a part of them would be a mistake that nobody sees. */
-function tlsOf(command: Command, flags: OperatorFlags): ConnectTls | undefined {
-  const { tlsCert, tlsKey, tlsCa } = flags;
-  if (tlsCert === undefined && tlsKey === undefined && tlsCa === undefined) return undefined;
-  if (tlsCert === undefined || tlsKey === undefined || tlsCa === undefined) {
-    command.error('error: --tls-cert, --tls-key and --tls-ca go together');
-  }
-  return {
-    cert: readNamed('--tls-cert', tlsCert),
-    key: readNamed('--tls-key', tlsKey),
-    ca: readNamed('--tls-ca', tlsCa),
-  };
 }
 
 function explainCommand(done: Done): Command {

@@ -182,3 +182,21 @@ export function hostPort(text: string): HostPort {
   }
   return { host: match[1] ?? match[2] ?? '', port };
 }
+
+/** An address, which may be given several times; `https://` in front asks for TLS. */
+export interface DialAddress extends HostPort {
+  readonly isSecure: boolean;
+}
+
+/** Takes one more address, `max` of them at most. */
+export function dialAddresses(
+  max: number,
+): (text: string, before: readonly DialAddress[] | undefined) => readonly DialAddress[] {
+  return (text, before) => {
+    const isSecure = text.startsWith('https://');
+    const address = hostPort(isSecure ? text.slice('https://'.length) : text);
+    const all = [...(before ?? []), { ...address, isSecure }];
+    if (all.length > max) throw new InvalidArgumentError(`at most ${max}.`);
+    return all;
+  };
+}

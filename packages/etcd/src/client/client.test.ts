@@ -42,6 +42,31 @@ test('a conditional write succeeds once and tells the loser what is there', asyn
   client.close();
 });
 
+test('a write with a guard counts only while the guarded key is the same one', async () => {
+  const client = clientOf(url);
+  const lease = valueOf(await client.grantLease(60));
+  assert.ok(valueOf(await client.keepLease(lease)) > 0);
+  const leader = Buffer.from('/g/leader');
+  const value = Buffer.from('one');
+  const won = valueOf(await client.write({ key: leader, expected: 0, value, lease }));
+  assert.equal(won.succeeded, true);
+  const key = Buffer.from('/g/a');
+  const guard = { key: leader, createRevision: won.revision };
+  const first = valueOf(await client.write({ key, expected: 0, value, guard }));
+  assert.equal(first.succeeded, true);
+  const stale = { key: leader, createRevision: won.revision - 1 };
+  for (const expected of [first.revision, -1]) {
+    const lost = valueOf(await client.write({ key, expected, value: null, guard: stale }));
+    assert.deepEqual([lost.succeeded, lost.found?.modRevision], [false, first.revision]);
+  }
+  valueOf(await client.revokeLease(lease));
+  assert.deepEqual(valueOf(await client.range({ key: leader })).kvs, []);
+  const late = { key, expected: first.revision, value, guard };
+  assert.equal(valueOf(await client.write(late)).succeeded, false);
+  assert.equal(valueOf(await client.keepLease(lease)), 0);
+  client.close();
+});
+
 test('a range comes in pages, at one revision', async () => {
   const client = clientOf(url);
   for (let i = 0; i < 5; i++) {

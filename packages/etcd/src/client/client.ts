@@ -9,11 +9,13 @@ import { Endpoints, type EndpointsOptions } from './endpoints.ts';
 import {
   decodeHeader,
   decodeLeaseGrant,
+  decodeLeaseKeep,
   decodeRange,
   decodeVersion,
   decodeWatch,
   decodeWrite,
   encodeCompaction,
+  encodeLease,
   encodeLeaseGrant,
   encodeProgressRequest,
   encodePut,
@@ -110,6 +112,21 @@ export class EtcdClient {
   grantLease(ttlSeconds: number): Promise<EtcdResult<LeaseId>> {
     const message = encodeLeaseGrant(ttlSeconds);
     return this.#call('/etcdserverpb.Lease/LeaseGrant', message, decodeLeaseGrant, false);
+  }
+
+  /** Renews a lease: the seconds that it has again, 0 where it has ended. */
+  keepLease(lease: LeaseId): Promise<EtcdResult<number>> {
+    return this.#call(
+      '/etcdserverpb.Lease/LeaseKeepAlive',
+      encodeLease(lease),
+      decodeLeaseKeep,
+      true,
+    );
+  }
+
+  /** Ends a lease and what hangs on it. */
+  revokeLease(lease: LeaseId): Promise<EtcdResult<number>> {
+    return this.#call('/etcdserverpb.Lease/LeaseRevoke', encodeLease(lease), decodeHeader, true);
   }
 
   /** Version of the member in use, `3.5.16`. */

@@ -64,6 +64,8 @@ export interface ConditionalWrite {
   readonly expected: number;
   readonly value: Buffer | null;
   readonly lease?: LeaseId | undefined;
+  /** Also asked for: that this key is the one that was created at this revision. */
+  readonly guard?: { readonly key: Buffer; readonly createRevision: number } | undefined;
 }
 
 export interface WriteAnswer {
@@ -104,10 +106,10 @@ function writeRange(out: Buffer, start: number, request: RangeRequest): number {
 
 /** As Kubernetes writes: one compare, one operation, and a read where the compare fails. */
 export function encodeWrite(write: ConditionalWrite): Buffer {
-  const { key, value, lease } = write;
-  const size = key.length * 3 + (value?.length ?? 0) + OVERHEAD_BYTES;
+  const { key, value, lease, guard } = write;
+  const size = key.length * 3 + (value?.length ?? 0) + (guard?.key.length ?? 0) + OVERHEAD_BYTES;
   const out = Buffer.allocUnsafe(size);
-  let at = 0;
+  let at = guard === undefined ? 0 : writeGuard(out, guard);
   if (write.expected >= 0) {
     const compare = openMessage(out, at, 1);
     at = writeVarintField(out, compare, 2, 2);
@@ -124,13 +126,21 @@ export function encodeWrite(write: ConditionalWrite): Buffer {
     if (lease !== undefined) at = writeVarint64Field(out, at, 3, lease.low, lease.high);
   }
   at = closeMessage(out, success, closeMessage(out, operation, at));
-  if (write.expected >= 0) {
+  if (write.expected >= 0 || guard !== undefined) {
     const failure = openMessage(out, at, 3);
     const range = openMessage(out, failure, 1);
     at = closeMessage(out, range, writeRange(out, range, { key }));
     at = closeMessage(out, failure, at);
   }
   return out.subarray(0, at);
+}
+
+function writeGuard(out: Buffer, guard: NonNullable<ConditionalWrite['guard']>): number {
+  const compare = openMessage(out, 0, 1);
+  let at = writeVarintField(out, compare, 2, 1);
+  at = writeBytesField(out, at, 3, guard.key, 0, guard.key.length);
+  at = writeInt64(out, writeTag(out, at, 5, WIRE_VARINT), guard.createRevision);
+  return closeMessage(out, compare, at);
 }
 
 /** Puts `value` if `key` has been written `version` times, else reads it: turns among peers. */
@@ -160,6 +170,11 @@ export function encodePut(key: Buffer, value: Buffer): Buffer {
 export function encodeLeaseGrant(ttlSeconds: number): Buffer {
   const out = Buffer.allocUnsafe(OVERHEAD_BYTES);
   return out.subarray(0, writeInt64Field(out, 0, 1, ttlSeconds));
+}
+
+export function encodeLease(lease: LeaseId): Buffer {
+  const out = Buffer.allocUnsafe(OVERHEAD_BYTES);
+  return out.subarray(0, writeVarint64Field(out, 0, 1, lease.low, lease.high));
 }
 
 export function encodeCompaction(revision: number): Buffer {
@@ -299,6 +314,18 @@ export function decodeLeaseGrant(bytes: Buffer, start: number, end: number): Lea
   }
   assertRead(own);
   return id;
+}
+
+/** Seconds that a renewed lease has left; 0: there is none any more. */
+export function decodeLeaseKeep(bytes: Buffer, start: number, end: number): number {
+  const own = new ProtobufReader().reset(bytes, start, end);
+  let ttlSeconds = 0;
+  while (own.next()) {
+    if (own.field === 3) ttlSeconds = own.int64();
+    else own.skip();
+  }
+  assertRead(own);
+  return ttlSeconds;
 }
 
 /** The version in the answer of Maintenance.Status. */

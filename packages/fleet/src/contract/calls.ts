@@ -1,8 +1,9 @@
 /** The services of the contract over our gRPC: typed calls, both ends. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf';
+import { unawaited } from '@megaplane/base/deferred';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
-import type { GrpcClient, GrpcCode, GrpcMethods } from '@megaplane/wire/grpc';
+import type { GrpcCall, GrpcClient, GrpcCode, GrpcMethods } from '@megaplane/wire/grpc';
 
 /** Largest message: roll-ups and lists of machines outgrow what gRPC takes by itself. */
 export const MESSAGE_BYTES_MAX: number = 256 * 1024 * 1024;
@@ -60,12 +61,23 @@ export function callUnary<Input extends DescMessage, Output extends DescMessage>
   });
 }
 
-/** Serves a unary method. The handler throws a `CallError`; anything else is `internal`. */
+/**
+ * Serves a unary method. The handler throws, or rejects with, a `CallError`; anything else is
+ * `internal`.
+ */
 export function serveUnary<Input extends DescMessage, Output extends DescMessage>(
   methods: GrpcMethods,
   method: Unary<Input, Output>,
-  handle: (request: MessageShape<Input>) => MessageShape<Output>,
+  handle: (
+    request: MessageShape<Input>,
+    call: GrpcCall,
+  ) => MessageShape<Output> | Promise<MessageShape<Output>>,
 ): void {
+  const answer = (call: GrpcCall, message: MessageShape<Output>): void => {
+    if (call.closed) return;
+    call.send(toBinary(method.output, message));
+    call.finish(GRPC_CODES.ok);
+  };
   methods.call(
     pathOfMethod(method),
     (call) => {
@@ -73,7 +85,8 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
       return {
         onMessage: (bytes, start, end) => {
           try {
-            request = fromBinary(method.input, bytes.subarray(start, end));
+            // what is kept of a message must not lie in what the wire reads into next
+            request = fromBinary(method.input, Buffer.from(bytes.subarray(start, end)));
           } catch (error) {
             call.finish(GRPC_CODES.invalidArgument, (error as Error).message);
           }
@@ -81,11 +94,16 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
         onHalfClose: () => {
           if (request === undefined) return;
           try {
-            call.send(toBinary(method.output, handle(request)));
-            call.finish(GRPC_CODES.ok);
+            const made = handle(request, call);
+            if (!(made instanceof Promise)) return answer(call, made);
+            unawaited(
+              made.then(
+                (message) => answer(call, message),
+                (error: unknown) => refuse(call, error),
+              ),
+            );
           } catch (error) {
-            const code = error instanceof CallError ? error.code : GRPC_CODES.internal;
-            call.finish(code, (error as Error).message);
+            refuse(call, error);
           }
         },
         onCancel: () => {},
@@ -93,4 +111,10 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
     },
     'unary',
   );
+}
+
+/** Ends a call with what a `CallError` says; anything else is `internal`. */
+export function refuse(call: GrpcCall, error: unknown): void {
+  const code = error instanceof CallError ? error.code : GRPC_CODES.internal;
+  call.finish(code, (error as Error).message);
 }

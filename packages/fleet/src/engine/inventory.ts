@@ -40,6 +40,14 @@ export interface Tally {
   count: number;
 }
 
+/** Machines of one state, type and zone. */
+export interface Place {
+  readonly state: State;
+  readonly instanceType: string;
+  readonly zone: string;
+  readonly count: number;
+}
+
 export class Inventory {
   readonly #table: Machines;
 
@@ -96,6 +104,26 @@ export class Inventory {
       else byPenalty.set(penalty, { state: word, capacityType: type, penalty, count: 1 });
     }
     return [...counts.values()].flatMap((byPenalty) => [...byPenalty.values()]);
+  }
+
+  /** How many machines there are of each state, type and zone. */
+  places(): Iterable<Place> {
+    const { state, kind, kinds, end } = this.#table;
+    const places = new Map<number, { -readonly [Field in keyof Place]: Place[Field] }>();
+    for (let slot = 0; slot < end; slot++) {
+      const word = STATES[state[slot] ?? -1];
+      const number = kind[slot] ?? -1;
+      const fields = kinds.fields[number];
+      if (word === undefined || fields === undefined) continue;
+      const key = number * STATES.length + (state[slot] ?? 0);
+      const place = places.get(key);
+      if (place !== undefined) place.count++;
+      else {
+        const { instanceType, zone } = fields;
+        places.set(key, { state: word, instanceType, zone, count: 1 });
+      }
+    }
+    return places.values();
   }
 
   /** All that name a cluster, in whatever state. */

@@ -3,16 +3,18 @@
  * clock, no sockets, no randomness: the same inputs in the same order give the same answers.
  */
 import { assert } from '@megaplane/base/assert';
+import { textsOf } from './amounts.ts';
 import { Parking, type Shortfall, Shortfalls } from './carried.ts';
 import { type Reports, decisionOf } from './dense/decision.ts';
 import type { NormalRows } from './dense/clusters.ts';
 import { digestOf } from './dense/digest.ts';
 import { type CycleOptions, DenseEngine } from './dense/engine.ts';
 import { IDLE, SPECULATIVE } from './dense/machines.ts';
-import { Demand, type RollupMessage, type RollupOutcome } from './demand.ts';
+import { Demand, type NeedMessage, type RollupMessage, type RollupOutcome } from './demand.ts';
 import { type Differences, STRICT } from './differences.ts';
 import { type Hint, type HintValue, Hints, Offers } from './hints.ts';
 import { Inventory } from './inventory.ts';
+import type { Row } from './row.ts';
 import { type Decision, decidePlainly } from './plain/decide.ts';
 import type { Holds } from './plain/reclaim.ts';
 import { Snapshot } from './plain/snapshot.ts';
@@ -134,6 +136,30 @@ export class Shard {
     return { ...rails, views, shortfalls, hints, clustersVisited };
   }
 
+  /**
+   * What a cycle from nothing would decide if `rollup` were its cluster's demand, without any rail;
+   * or why that cannot be told. Nothing here changes.
+   */
+  whatIf(rollup: RollupMessage, machinesMax: number, nowSeconds: number): Cycle | string {
+    const { machines } = this.#engine.tables;
+    if (machines.slots.size > machinesMax) {
+      return `there are ${machines.slots.size} machines, over ${machinesMax}`;
+    }
+    const rails = { reclaimCapFraction: 0, emptyRollupGuard: false, maxActionsPerCycle: 0 };
+    const off = { paused: false, dryRun: false, checkEachCycles: 0 };
+    const copy = new Shard({ ...this.#options, ...rails, ...off });
+    for (const machine of this.inventory.machines) copy.inventory.put(machine, machine.idleSince);
+    const rows = Map.groupBy(this.#demand.rows, ({ cluster }) => cluster);
+    for (const { name, hasReported } of this.#engine.tables.demands) {
+      if (!hasReported || name === rollup.cluster) continue;
+      const own = rows.get(name) ?? [];
+      copy.rollup({ cluster: name, time: own[0]?.arrival ?? 0, needs: own.map(needOf) });
+    }
+    const outcome = copy.rollup(rollup);
+    if (outcome.kind === 'rejected') return outcome.reason;
+    return copy.cycle(nowSeconds, { withViews: true });
+  }
+
   #snapshot(): Snapshot {
     return new Snapshot(this.inventory.machines);
   }
@@ -218,4 +244,9 @@ export class Shard {
     }
     return offers;
   }
+}
+
+/** A row as it was told. */
+function needOf({ profile, aggregate, minUnit, group }: Row): NeedMessage {
+  return { profile, aggregate: textsOf(aggregate), minUnit: textsOf(minUnit), group };
 }

@@ -14,6 +14,7 @@ import { OperatorMessageSchema } from '../contract/tables/shard.ts';
 import type { OperatorMessage } from '../contract/tables/shard.ts';
 import { SHARD_DEFAULTS } from '../engine/shard.ts';
 import { ShardCore } from './core.ts';
+import { Domains } from './domains.ts';
 import type { Effect } from './effects.ts';
 import { stateWord } from './machine-words.ts';
 
@@ -85,6 +86,7 @@ function shard(providers: readonly string[] = ['p']): ShardCore {
   return new ShardCore({
     ...{ shardId: 's', epoch: 3n, concurrency: 4, newId: () => `id${++ids}` },
     ...{ providers, isIncremental: false, engine: SHARD_DEFAULTS },
+    domains: new Domains(),
     ...{ cycleMs: 10_000, listWaitMs: 1000, joinMs: 60_000 },
   });
 }

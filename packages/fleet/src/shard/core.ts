@@ -10,6 +10,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
+import type { Identity } from '../contract/identity.ts';
 import type { ClusterCapacityNeeds } from '../contract/tables/capacity.ts';
 import type { MachineList, TransitionAck } from '../contract/tables/provider.ts';
 import {
@@ -18,6 +19,7 @@ import {
   AvailableCapacityUpdateSchema,
 } from '../contract/tables/shard.ts';
 import type { OperatorMessage } from '../contract/tables/shard.ts';
+import type { RollupMessage, RollupOutcome } from '../engine/demand.ts';
 import type { Hint } from '../engine/hints.ts';
 import { Shard } from '../engine/shard.ts';
 import type { Cycle, ShardOptions } from '../engine/shard.ts';
@@ -32,14 +34,13 @@ import { rollupOf } from './needs.ts';
 import { Reconciler } from './reconciler.ts';
 import type { ReconcilerOptions } from './reconciler.ts';
 import { Sessions } from './sessions.ts';
-import type { Identity } from './sessions.ts';
 
 /** Rows are worked out for who looks, for so long after the last look. */
 const INSPECTED_MS = 60_000;
 /** Two cycles that roll-ups ask for are so far apart. */
 const CYCLE_PAUSE_MS = 100;
 
-export interface ShardCoreOptions extends ActuatorOptions, ReconcilerOptions {
+export interface ShardCoreOptions extends ActuatorOptions, Omit<ReconcilerOptions, 'serves'> {
   readonly engine: ShardOptions;
   readonly cycleMs: number;
   /** A round waits so long for Lists, and then decides with what it knows. */
@@ -67,6 +68,8 @@ export class ShardCore {
   readonly #effects = new Effects();
   readonly #options: ShardCoreOptions;
   #round: Round = { kind: 'resting', nextMs: -Infinity };
+  /** Clusters that have told what they want. */
+  readonly #heard = new Set<string>();
   #cycles = 0;
   #cycledMs = -Infinity;
   #inspectedMs = -Infinity;
@@ -89,7 +92,9 @@ export class ShardCore {
     const { machines } = this;
     this.actuator = new Actuator(options, { machines, sessions, effects, counts });
     const { actuator } = this;
-    this.#reconciler = new Reconciler(options, { machines, actuator, effects, counts });
+    const serves = (cluster: string): boolean => this.#heard.has(cluster);
+    const parts = { machines, actuator, effects, counts };
+    this.#reconciler = new Reconciler({ ...options, serves }, parts);
   }
 
   /** True from the first time on that all providers have told their machines. */
@@ -170,27 +175,44 @@ export class ShardCore {
 
   #rolledUp(cluster: string, message: ClusterCapacityNeeds, nowMs: number): void {
     const taken = message.clusterId === cluster ? rollupOf(message) : 'it is of another cluster';
+    const outcome = this.#take(cluster, taken, nowMs);
+    if (outcome.kind !== 'rejected') this.#acknowledge(cluster);
+  }
+
+  /** Demand from who has no session. */
+  rolledUpOnce(rollup: RollupMessage, nowMs: number): RollupOutcome {
+    return this.#take(rollup.cluster, rollup, nowMs);
+  }
+
+  #take(cluster: string, taken: RollupMessage | string, nowMs: number): RollupOutcome {
     const outcome =
       typeof taken === 'string'
         ? ({ kind: 'rejected', reason: taken } as const)
         : this.#engine.rollup(taken);
-    switch (outcome.kind) {
-      case 'rejected':
-        this.counts.rollupsRejected.add(1, cluster);
-        this.#effects.log('warn', `roll-up of cluster ${cluster} refused: ${outcome.reason}`);
-        return;
-      case 'held':
-        this.counts.quarantined.set(cluster, outcome.reports);
-        this.#effects.log(
-          'warn',
-          `roll-up of cluster ${cluster} held: nearly all of its demand is gone`,
-        );
-        return this.#acknowledge(cluster);
-      case 'accepted':
-        this.counts.quarantined.delete(cluster);
-        this.#acknowledge(cluster);
-        return this.#wantCycle(nowMs);
+    if (outcome.kind === 'rejected') {
+      this.counts.rollupsRejected.add(1, cluster);
+      this.#effects.log('warn', `roll-up of cluster ${cluster} refused: ${outcome.reason}`);
+      return outcome;
     }
+    if (!this.#heard.has(cluster)) {
+      this.#heard.add(cluster);
+      // its machines elsewhere were none of ours so far
+      if (this.#options.domains.size > 0) this.#reconciler.listAnew();
+    }
+    if (outcome.kind === 'held') {
+      this.counts.quarantined.set(cluster, outcome.reports);
+      const why = 'nearly all of its demand is gone';
+      this.#effects.log('warn', `roll-up of cluster ${cluster} held: ${why}`);
+    } else {
+      this.counts.quarantined.delete(cluster);
+      this.#wantCycle(nowMs);
+    }
+    return outcome;
+  }
+
+  /** One cycle on a copy, with another roll-up of one cluster; or why there is none. */
+  whatIf(rollup: RollupMessage, machinesMax: number, nowMs: number): Cycle | string {
+    return this.#engine.whatIf(rollup, machinesMax, nowMs / 1000);
   }
 
   #wantCycle(nowMs: number): void {
@@ -208,6 +230,12 @@ export class ShardCore {
   /** An answer to a `call`. */
   called(call: number, answer: TransitionAck | CallFailure, nowMs: number): void {
     this.actuator.called(call, answer, nowMs);
+  }
+
+  /** The shard has other domains now. */
+  reassigned(nowMs: number): void {
+    this.#reconciler.reassigned();
+    this.#wantCycle(nowMs);
   }
 
   /** Somebody looks at rows: the next cycles work out all of them. */

@@ -26,7 +26,7 @@ const REASONS: Readonly<Record<ReasonWord, UnmetReason>> = {
 
 /** The frames of an answer: a header, then rows in their order. */
 export function* inspectionFrames(
-  { clusterId, limit }: InspectNeedsRequest,
+  { clusterId, limit }: Pick<InspectNeedsRequest, 'clusterId' | 'limit'>,
   { cycle, atMs, views }: Inspection,
 ): Generator<InspectNeedsResponse> {
   const wanted =

@@ -6,6 +6,7 @@ import type { Machine, MachineList } from '../contract/tables/provider.ts';
 import { REJECTIONS } from '../engine/inventory.ts';
 import type { Actuator } from './actuator.ts';
 import type { Counts } from './counts.ts';
+import type { Domains } from './domains.ts';
 import type { CallFailure, Effects } from './effects.ts';
 import type { FleetMachines } from './fleet-machines.ts';
 import { recordOf, stateWord } from './machine-words.ts';
@@ -31,11 +32,16 @@ export interface ReconcilerOptions {
   readonly providers: readonly string[];
   /** Asks only for what changed: for providers that never forget a machine. */
   readonly isIncremental: boolean;
+  /** Machines elsewhere are another shard's, but for those of our clusters. */
+  readonly domains: Domains;
+  readonly serves: (cluster: string) => boolean;
 }
 
 export class Reconciler {
   readonly #providers: readonly Provider[];
   readonly #isIncremental: boolean;
+  readonly #domains: Domains;
+  readonly #options: ReconcilerOptions;
   readonly #machines: FleetMachines;
   readonly #actuator: Actuator;
   readonly #effects: Effects;
@@ -43,7 +49,7 @@ export class Reconciler {
   #lists = 0;
 
   constructor(
-    { providers, isIncremental }: ReconcilerOptions,
+    options: ReconcilerOptions,
     parts: {
       readonly machines: FleetMachines;
       readonly actuator: Actuator;
@@ -51,10 +57,13 @@ export class Reconciler {
       readonly counts: Counts;
     },
   ) {
+    const { providers, isIncremental, domains } = options;
+    this.#options = options;
     const cursor = new Uint8Array();
     const fresh = { listing: null, hasAnswered: false, isFailing: false, short: 0, cursor };
     this.#providers = providers.map((name) => ({ name, ...fresh }));
     this.#isIncremental = isIncremental;
+    this.#domains = domains;
     this.#machines = parts.machines;
     this.#actuator = parts.actuator;
     this.#effects = parts.effects;
@@ -68,6 +77,20 @@ export class Reconciler {
 
   get isListing(): boolean {
     return this.#providers.some(({ listing }) => listing !== null);
+  }
+
+  /** Other domains are the shard's now: lets go of what is not, and asks for what may be. */
+  reassigned(): void {
+    for (const machine of [...this.#machines.inventory.machines]) {
+      if (this.#domains.keeps(machine) || this.#actuator.isBusy(machine.id)) continue;
+      this.#machines.forget(machine.id);
+    }
+    this.listAnew();
+  }
+
+  /** The next Lists are whole ones: what was passed over may count now. */
+  listAnew(): void {
+    for (const provider of this.#providers) provider.cursor = new Uint8Array();
   }
 
   /** Asks all providers that are not being asked. */
@@ -140,6 +163,7 @@ export class Reconciler {
   #learn(message: Machine, index: number, asked: number, nowMs: number): boolean {
     const { id } = message;
     const machines = this.#machines;
+    if (machines.providerOf(id) === undefined && !this.#isOurs(message)) return true;
     if (this.#actuator.isBusy(id) || machines.isNewerThan(id, asked)) return false;
     const owner = machines.providerOf(id);
     if (owner !== undefined && owner !== index) {
@@ -156,6 +180,11 @@ export class Reconciler {
       return true;
     }
     return merged === 'illegal' || machines.inventory.stateOf(id) === record.state;
+  }
+
+  /** In our domains, or bound to a cluster that has told us what it wants. */
+  #isOurs(message: Machine): boolean {
+    return this.#domains.hasTold(message) || this.#options.serves(message.cluster);
   }
 
   #removeMissing(index: number, asked: number, seen: ReadonlySet<string>): void {

@@ -7,6 +7,7 @@
  */
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcCode } from '@megaplane/wire/grpc';
+import type { Identity } from '../contract/identity.ts';
 import type { Hello } from '../contract/tables/shard.ts';
 import type { Counts } from './counts.ts';
 import type { Effects, ShardPayload } from './effects.ts';
@@ -15,9 +16,6 @@ export const SESSIONS_MAX = 10_000;
 /** A stream that says nothing for so long is closed. */
 export const HELLO_MS_MAX = 30_000;
 export const CLUSTER_ID_BYTES_MAX = 253;
-
-/** Who a client's certificate says it is; undefined where no certificates are asked for. */
-export type Identity = string | undefined;
 
 interface Greeting {
   readonly kind: 'greeting';

@@ -18,6 +18,7 @@ import { simulatedBackend } from '../provider/backends.ts';
 import { readCatalogue } from '../provider/catalogue.ts';
 import { Provider } from '../provider/provider.ts';
 import { ShardCore } from './core.ts';
+import { Domains } from './domains.ts';
 import type { CallFailure, Change, Effect } from './effects.ts';
 
 export interface Faults {
@@ -80,6 +81,7 @@ export class World {
     return new ShardCore({
       ...{ shardId: 's1', epoch: ++this.#epoch, concurrency: 8, newId: () => `id${++this.#ids}` },
       ...{ providers: ['p'], isIncremental: false, engine: ENGINE },
+      domains: new Domains(),
       ...{ cycleMs: 1000, listWaitMs: 1000, joinMs: 60_000 },
     });
   }

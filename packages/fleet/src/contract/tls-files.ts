@@ -1,14 +1,14 @@
-// shell: certificates of a shard, read again when they have changed
+// shell: certificates of a part of the fleet, read again when they have changed
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import type { ConnectTls } from '@megaplane/wire/connect';
 import type { ListenTls } from '@megaplane/wire/listener';
 
 /** Names of PEM files. */
-export interface ShardTlsFiles {
+export interface FleetTlsFiles {
   readonly cert: string;
   readonly key: string;
-  /** Authorities of operators, readers and providers. */
+  /** Authorities of the peers, both those that dial and those that are dialled. */
   readonly ca: string;
 }
 
@@ -19,13 +19,13 @@ interface Loaded {
 }
 
 /** Throws an `Error` for people where a file is missing or wrong; later that goes to `warn`. */
-export class ShardTls {
-  readonly #files: ShardTlsFiles;
+export class FleetTls {
+  readonly #files: FleetTlsFiles;
   readonly #warn: (message: string) => void;
   readonly #ca: Buffer;
   #loaded: Loaded;
 
-  constructor(files: ShardTlsFiles, warn: (message: string) => void) {
+  constructor(files: FleetTlsFiles, warn: (message: string) => void) {
     this.#files = files;
     this.#warn = warn;
     this.#ca = read('--tls-ca', files.ca);

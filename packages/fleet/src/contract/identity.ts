@@ -1,7 +1,9 @@
 /** Who a client is, by the one `bigfleet:` URI among the names of its certificate. */
 import { X509Certificate } from 'node:crypto';
 import type { Connection } from '@megaplane/wire/exchange';
-import type { Identity } from './sessions.ts';
+
+/** Who a client's certificate says it is; undefined where no certificates are asked for. */
+export type Identity = string | undefined;
 
 const URI = /^URI:(bigfleet:\/\/[^\s"]+)$/;
 

@@ -1,7 +1,8 @@
 /** Rows of demand as a table for people. */
-import { visibleText } from '@megaplane/base/visible-text';
 import { operatorName } from '../contract/profile.ts';
+import { amountsText, textTable } from '../contract/text-table.ts';
 import { UnmetReason } from '../contract/tables/shardread.ts';
+import type { NodeSelectorRequirement } from '../contract/tables/capacity.ts';
 import type { InspectNeedsResponse, NeedView } from '../contract/tables/shardread.ts';
 
 const HEAD = ['CLUSTER', 'PRIORITY', 'WANTS', 'LACKS', 'MACHINES', 'REASON', 'AGE', 'REQUIRES'];
@@ -13,26 +14,16 @@ export function needsTable(frames: readonly InspectNeedsResponse[], onlyUnmet: b
   const header = frames.find(({ frame }) => frame.case === 'header')?.frame;
   const isComputed = header?.case === 'header' && header.value.cycle > 0n;
   if (!isComputed) return 'The shard has not decided anything yet: is its /readyz ok?';
-  const rows = [HEAD, ...shown.map(cellsOf)];
-  const widths = HEAD.map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? '').length)),
-  );
-  const lines = rows.map((row) => {
-    return row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
-  });
-  return lines.join('\n');
+  return textTable(HEAD, shown.map(cellsOf));
 }
 
 function cellsOf(view: NeedView): string[] {
   const { clusterId, need, satisfied, residualDeficit, claimedMachineCount } = view;
   return [
-    visibleText(clusterId),
+    clusterId,
     String(need?.priority ?? 0),
-    amounts(need?.aggregateResources),
-    satisfied ? '-' : amounts(residualDeficit?.resources),
+    amountsText(need?.aggregateResources),
+    satisfied ? '-' : amountsText(residualDeficit?.resources),
     String(claimedMachineCount),
     satisfied ? '-' : reasonOf(view),
     satisfied ? '-' : String(view.ageCyclesUnmet),
@@ -47,13 +38,8 @@ function reasonOf({ unmetReason, acquisitionParked, preemption }: NeedView): str
   return `${found?.[0] ?? 'UNSPECIFIED'}${parked}${victims}`;
 }
 
-function requirementText(one: NonNullable<NeedView['need']>['requirements'][number]): string {
+export function requirementText(one: NodeSelectorRequirement): string {
   const { key, operator, values } = one;
   const list = values.length === 0 ? '' : `(${values.join(',')})`;
-  return visibleText(`${key}:${operatorName(operator)}${list}`);
-}
-
-function amounts(texts: Readonly<Record<string, string>> | undefined): string {
-  const pairs = Object.entries(texts ?? {}).map(([name, text]) => visibleText(`${name}=${text}`));
-  return pairs.join(',') || '-';
+  return `${key}:${operatorName(operator)}${list}`;
 }
