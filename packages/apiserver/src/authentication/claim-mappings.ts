@@ -3,7 +3,6 @@
  * claims and users must satisfy.
  */
 import { ownMember } from '@megaplane/base/members';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { compileCel, failureText, type Program } from '@megaplane/machinery/cel/program';
 import {
   duplicate,
@@ -15,6 +14,7 @@ import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { ClaimRule, ClaimSource, JwtIssuer } from './jwt-authenticator.ts';
 import { CLAIMS_ENVIRONMENT, USER_ENVIRONMENT } from './jwt-environment.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 type Findings = FieldError[];
 

@@ -1,8 +1,8 @@
 /** What expressions about tokens see: the token's `claims`, or the `user` made of them. */
 import { objectOf } from '@megaplane/machinery/cel/admission-environment';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { celEnvironment } from '@megaplane/machinery/cel/program';
 import { ANY, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
+import type { Environment } from '@megaplane/machinery/environment';
 
 export const CLAIMS_TYPE: CelType = mapOf(STRING, ANY);
 export const USER_TYPE: CelType = objectOf('kubernetes.UserInfo', {

@@ -1,6 +1,5 @@
 /** What a webhook that authorizes is asked: the `spec` of a SubjectAccessReview. */
 import { celEnvironment } from '@megaplane/machinery/cel/program';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { BOOL, listOf, mapOf, STRING, type CelType } from '@megaplane/machinery/cel/typing';
 import { objectOf } from '@megaplane/machinery/cel/admission-environment';
 import { fieldTerms } from '@megaplane/machinery/fieldselectors';
@@ -12,6 +11,7 @@ import {
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Attributes } from './authorization.ts';
 import type { Identity } from '../request/identity.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 /** The question; fields that are empty are left out, as Go writes it. */
 export function reviewSpec(identity: Identity, what: Attributes): JsonObject {

@@ -10,7 +10,7 @@ import { Float64Column, Uint32Column } from './column.ts';
 import { LatencyHistogram } from '../metrics/histogram.ts';
 import { KeyTable } from './keytable.ts';
 import { OrderedIndex } from './ordered.ts';
-import { Random } from '../time/random.ts';
+import { Random } from '../random/random.ts';
 import { Slab } from './slab.ts';
 
 const ENTRIES = Number(process.argv[2] ?? 3_000_000);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { HashSlots } from './hash-slots.ts';
 import { KEY_BYTES_MAX, KeyTable } from './keytable.ts';
-import { Random } from '../time/random.ts';
+import { Random } from '../random/random.ts';
 
 const LONG = process.env['MEGAPLANE_LONG'] === '1';
 

@@ -2,7 +2,7 @@
 import { assert } from '../assert.ts';
 import { compareBytes, copyBytes, hashWords, loadWords } from '../bytes/bytes.ts';
 import { Uint32Column } from './column.ts';
-import type { Random } from '../time/random.ts';
+import type { Random } from '../random/random.ts';
 import { HashSlots } from './hash-slots.ts';
 import { KeyArena } from './key-arena.ts';
 import { Slab } from './slab.ts';

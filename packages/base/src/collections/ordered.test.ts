@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { KeyTable } from './keytable.ts';
 import { OrderedIndex } from './ordered.ts';
-import { Random } from '../time/random.ts';
+import { Random } from '../random/random.ts';
 
 const RUNS = process.env['MEGAPLANE_LONG'] === '1' ? 5000 : 150;
 

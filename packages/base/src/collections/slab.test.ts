@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Random } from '../time/random.ts';
+import { Random } from '../random/random.ts';
 import { Slab } from './slab.ts';
 import { CLASS_BLOCKS, CLASS_BYTES, CLASS_OF_UNITS, CLASS_PAGES } from './slab-classes.ts';
 

@@ -6,7 +6,7 @@
  *     node packages/base/src/time/wheel.bench.ts [timers] [simulated seconds]
  */
 import { LatencyHistogram } from '../metrics/histogram.ts';
-import { Random } from './random.ts';
+import { Random } from '../random/random.ts';
 import { TimerWheel } from './wheel.ts';
 
 const TIMERS = Number(process.argv[2] ?? 1_000_000);

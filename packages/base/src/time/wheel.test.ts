@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Random } from './random.ts';
+import { Random } from '../random/random.ts';
 import { TimerWheel } from './wheel.ts';
 
 const RUNS = process.env['MEGAPLANE_LONG'] === '1' ? 20_000 : 400;

@@ -22,7 +22,7 @@ import {
   sizeBytes,
   urls,
   wholeNumber,
-} from '../flags/usage.ts';
+} from '../parsers/flag-parsers.ts';
 
 /** A flag that may be given several times is one list. */
 function joined(text: string, previous: string | undefined): string {

@@ -15,8 +15,8 @@ import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../service/l
 import type { KlogFlags, LogFlags } from '../service/logging.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
 import { serve } from '../service/service.ts';
-import { durationOption, flagValue, flagValues, given, positive } from '../flags/usage.ts';
-import { wholeNumber, words } from '../flags/usage.ts';
+import { durationOption, flagValue, flagValues, given, positive } from '../parsers/flag-parsers.ts';
+import { wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 /** kube-controller-manager's. */
 const PORT = 10_257;

@@ -2,7 +2,7 @@
 /** `megaplane envtest`: programs for envtest, as a directory. */
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { path } from '../flags/usage.ts';
+import { path } from '../parsers/flag-parsers.ts';
 import { cacheDirectory, openLaunchers } from '../service/launchers.ts';
 import { apiserverCommand } from './apiserver.ts';
 import { storeCommand } from './store.ts';

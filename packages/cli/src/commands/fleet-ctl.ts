@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 import { addTlsFlags, tlsBytesOf } from '../flags/fleet-tls.ts';
 import type { TlsFlags } from '../flags/fleet-tls.ts';
 import { readNamed } from '../flags/named-file.ts';
-import { hostPort, oneOf, wholeNumber, words } from '../flags/usage.ts';
-import type { HostPort } from '../flags/usage.ts';
+import { hostPort, oneOf, wholeNumber, words } from '../parsers/flag-parsers.ts';
+import type { HostPort } from '../parsers/flag-parsers.ts';
 import { assignmentsCommand, changeCommands } from './fleet-ctl-assignments.ts';
 
 type Done = (exitCode: number) => void;

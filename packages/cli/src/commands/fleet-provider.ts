@@ -7,8 +7,8 @@ import { addLogOptions } from '../service/logging.ts';
 import type { LogFlags } from '../service/logging.ts';
 import { readNamed } from '../flags/named-file.ts';
 import { serve } from '../service/service.ts';
-import { hostPort, oneOf, wholeNumber } from '../flags/usage.ts';
-import type { HostPort } from '../flags/usage.ts';
+import { hostPort, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
+import type { HostPort } from '../parsers/flag-parsers.ts';
 
 type Done = (exitCode: number) => void;
 

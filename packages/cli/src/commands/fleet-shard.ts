@@ -14,8 +14,8 @@ import {
   path,
   positive,
   wholeNumber,
-} from '../flags/usage.ts';
-import type { DialAddress, HostPort } from '../flags/usage.ts';
+} from '../parsers/flag-parsers.ts';
+import type { DialAddress, HostPort } from '../parsers/flag-parsers.ts';
 
 type Done = (exitCode: number) => void;
 

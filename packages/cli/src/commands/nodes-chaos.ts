@@ -5,7 +5,7 @@ import type { KubeClient } from '@megaplane/client/kube-client';
 import type { Fault } from '@megaplane/nodes/chaos/fault';
 import { formatDuration } from '@megaplane/base/limits';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { durationFrom, durationOption, percent, wholeNumber } from '../flags/usage.ts';
+import { durationFrom, durationOption, percent, wholeNumber } from '../parsers/flag-parsers.ts';
 
 interface Flags {
   readonly kubeconfig: string;

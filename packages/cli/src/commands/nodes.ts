@@ -7,7 +7,7 @@ import { addLogOptions, logger } from '../service/logging.ts';
 import type { LogFlags } from '../service/logging.ts';
 import { readNamed } from '../flags/named-file.ts';
 import { serve } from '../service/service.ts';
-import { flagValue, oneOf, wholeNumber, words } from '../flags/usage.ts';
+import { flagValue, oneOf, wholeNumber, words } from '../parsers/flag-parsers.ts';
 import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';

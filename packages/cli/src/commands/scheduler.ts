@@ -10,7 +10,7 @@ import type { KlogFlags, LogFlags } from '../service/logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../flags/scheduler-flags.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
 import { serve } from '../service/service.ts';
-import { durationOption, flagValues, oneOf, wholeNumber } from '../flags/usage.ts';
+import { durationOption, flagValues, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
 import type { ExplainFlags } from '../flags/scheduler-files.ts';
 
 /** kube-scheduler's. */

@@ -1,6 +1,6 @@
 /** `megaplane store snapshot|import|hash|verify`: backups, moving data, checks. */
 import { Command } from 'commander';
-import { oneOf, path, wholeNumber } from '../flags/usage.ts';
+import { oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 
 type Done = (exitCode: number) => void;
 

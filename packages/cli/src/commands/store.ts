@@ -23,7 +23,7 @@ import {
   path,
   sizeBytes,
   wholeNumber,
-} from '../flags/usage.ts';
+} from '../parsers/flag-parsers.ts';
 import { storeTools } from './store-tools.ts';
 
 interface Flags extends ServingFlags, LogFlags {

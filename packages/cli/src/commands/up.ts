@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
 import { chosenPort, SECURE_PORT, usualPorts } from '../up/ports.ts';
 import type { Component } from '../up/plan.ts';
-import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../flags/usage.ts';
+import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../parsers/flag-parsers.ts';
 
 const EXIT_USAGE = 2;
 export const NODES_MAX = 100_000_000;

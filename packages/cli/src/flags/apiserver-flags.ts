@@ -8,7 +8,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { GIT_VERSION } from '@megaplane/apiserver/release';
 import { addForeignFlags, flagNames, foreignFlags, foreignValue } from './foreign-flags.ts';
 import { addKlogFlags } from '../service/logging.ts';
-import { durationMs, flagValue, path, wholeNumber, words } from './usage.ts';
+import { durationMs, flagValue, path, wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 /** Flags of kube-apiserver that have no effect. */
 const UNUSED: readonly string[] = flagNames(`

@@ -7,7 +7,7 @@ import type { ApiserverOptions } from '@megaplane/apiserver/run';
 import type { ServingFlags } from '@megaplane/apiserver/controlplane/serving-flags';
 import { auditFlagsOf } from './audit-options.ts';
 import type { KlogFlags, LogFlags } from '../service/logging.ts';
-import { given } from './usage.ts';
+import { given } from '../parsers/flag-parsers.ts';
 
 export const DATA_DIR = './megaplane-data';
 

@@ -1,7 +1,7 @@
 /** Flags of the audit log, those of `kube-apiserver`. */
 import type { Command } from 'commander';
 import type { AuditFlags } from '@megaplane/apiserver/operations/audit-flags';
-import { flagValue, wholeNumber } from './usage.ts';
+import { flagValue, wholeNumber } from '../parsers/flag-parsers.ts';
 
 const SIZE_MAX = 2 ** 40;
 

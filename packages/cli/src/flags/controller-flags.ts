@@ -15,7 +15,7 @@ import {
 } from '@megaplane/controllers/options';
 import type { ElectionFlags } from './election-flags.ts';
 import { flagNames, foreignValue } from './foreign-flags.ts';
-import { durationOption, flagValue, wholeNumber } from './usage.ts';
+import { durationOption, flagValue, wholeNumber } from '../parsers/flag-parsers.ts';
 
 /** Those without effect here. */
 export const CONTROLLER_FOREIGN: readonly string[] = flagNames(`

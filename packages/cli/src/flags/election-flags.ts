@@ -1,6 +1,6 @@
 /** The flags of a program of which one works at a time: upstream's component-base names them. */
 import { type Command, Option } from 'commander';
-import { durationMs, flagValue } from './usage.ts';
+import { durationMs, flagValue } from '../parsers/flag-parsers.ts';
 
 export interface ElectionFlags {
   readonly leaderElect?: boolean;

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { SecureAddress } from '@megaplane/client/secure-endpoint';
-import { durationOption, flagValue, wholeNumber, words } from './usage.ts';
+import { durationOption, flagValue, wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 export interface SecureFlags {
   readonly securePort?: number;

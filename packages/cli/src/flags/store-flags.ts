@@ -1,7 +1,7 @@
 /** etcd's flags of `megaplane store` for serving, TLS and users. */
 import { ownMember } from '@megaplane/base/members';
 import { type Command, InvalidArgumentError } from 'commander';
-import { durationOption, flagValue, oneOf, wholeNumber, words } from './usage.ts';
+import { durationOption, flagValue, oneOf, wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 /** What these flags come to. */
 export interface ServingFlags {

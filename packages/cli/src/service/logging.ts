@@ -2,7 +2,7 @@
 /** Logs of the subcommands: lines for people or JSON, on stderr, from a level on. */
 import { type Command, Option } from 'commander';
 import { visibleLines, visibleText } from '@megaplane/base/visible-text';
-import { oneOf } from '../flags/usage.ts';
+import { oneOf } from '../parsers/flag-parsers.ts';
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type Level = (typeof LEVELS)[number];

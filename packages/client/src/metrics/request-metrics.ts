@@ -3,7 +3,6 @@
  * What a client tells of its requests, under the names of client-go (`rest_client_*`), so that
  * dashboards and alerts carry over. Memory grows with methods and status codes alone.
  */
-import type { Method } from '../rest/client.ts';
 import { edgeText } from './exposition.ts';
 
 /** As client-go has them (component-base/metrics/prometheus/restclient). */
@@ -27,10 +26,10 @@ interface OfMethod {
 }
 
 export class RequestMetrics {
-  readonly #methods: Map<Method, OfMethod> = new Map();
+  readonly #methods: Map<string, OfMethod> = new Map();
 
-  /** A request was answered by `code`; 0: by nobody. */
-  answered(method: Method, code: number, seconds: number, sent: number, received: number): void {
+  /** A request was answered by `code`; 0: by nobody. `method` is one of the client's six. */
+  answered(method: string, code: number, seconds: number, sent: number, received: number): void {
     const of = this.#of(method);
     of.codes[Math.min(code, CODE_MAX)]!++;
     put(of.seconds, SECONDS, seconds);
@@ -72,7 +71,7 @@ export class RequestMetrics {
     return `${lines.join('\n')}\n`;
   }
 
-  #of(method: Method): OfMethod {
+  #of(method: string): OfMethod {
     const known = this.#methods.get(method);
     if (known !== undefined) return known;
     const made = {

@@ -26,8 +26,6 @@ import {
   UNSCHEDULABLE,
 } from './node-bits.ts';
 
-import { TTL_ANNOTATION } from '../nodelifecycle/node-ttl.ts';
-
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const quote = (text: string): Uint8Array => encode(`"${text}"`);
 
@@ -54,6 +52,7 @@ const ZONE_BETA = encode('failure-domain.beta.kubernetes.io/zone');
 const REGION = encode('topology.kubernetes.io/region');
 const REGION_BETA = encode('failure-domain.beta.kubernetes.io/region');
 
+export const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
 const TTL = pathOf(TTL_ANNOTATION);
 /** What is larger is wrong, whatever it is. */
 const TTL_MAX = 1_000_000;

@@ -17,6 +17,7 @@ import type { PodRows } from '../framework/pod-rows.ts';
 import { PHASE_SUCCEEDED } from '../columns/replica-pods.ts';
 import { replicasOf } from '../replicaset/replicaset.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
+import type { Rolling } from '../replicaset/replicaset-part.ts';
 
 const WORKERS = 5;
 const ROOT = '/apis/apps/v1';
@@ -25,12 +26,6 @@ const EXPECTATION_LOOK_MS = 300_000;
 /** What failed for a conflict is tried again so often before its sets tell of a further step. */
 const RETRIES_AWAITED = 4;
 const never = (): boolean => true;
-
-/** What sets want to know of Deployments. */
-export interface Rolling {
-  /** Whether the Deployment of this uid has not yet done what follows from what it has seen. */
-  isAtWork(uid: string): boolean;
-}
 
 export interface DeploymentPartOptions extends PartOptions {
   readonly pods: PodRows;

@@ -1,9 +1,8 @@
 /** What a Deployment asks for, with the defaults and roundings of its fields. */
-import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { isObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { replicasOf } from '../replicaset/replicaset.ts';
+import { safeDigits, sorted } from '../framework/stable-text.ts';
 
 export const HASH_LABEL = 'pod-template-hash';
 const DEADLINE_NONE: number = 2 ** 31 - 1;
@@ -68,21 +67,6 @@ export function isSameTemplate(one: JsonObject, other: JsonObject): boolean {
   );
 }
 
-/** Members in the order of their names, without those that are null. */
-function sorted(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!isObject(value)) return value;
-  const result: JsonObject = {};
-  for (const field of Object.keys(value).toSorted()) {
-    const member = value[field];
-    if (member !== undefined && member !== null) putMember(result, field, sorted(member));
-  }
-  return result;
-}
-
-/** Neither vowels nor digits that look like them: a hash never spells a word. */
-const SAFE = 'bcdfghjklmnpqrstvwxz2456789';
-
 /**
  * The hash that tells the pods of one template from those of another. It need only be the same
  * for the same template; `collisionCount` gives another one where a name is taken.
@@ -98,18 +82,6 @@ function nameHash(text: string): string {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
   return safeDigits(hash >>> 0);
-}
-
-/** A number in characters that spell no words. */
-export function safeDigits(number: number): string {
-  return String(number).replaceAll(/[0-9]/g, (digit) =>
-    SAFE.charAt(digit.charCodeAt(0) % SAFE.length),
-  );
-}
-
-/** Text that is the same for equal values, whatever the order of their members. */
-export function stableText(value: JsonValue): string {
-  return JSON.stringify(sorted(value));
 }
 
 /** Oldest first; of one age by name. */

@@ -6,9 +6,9 @@ import { numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json
 import { parseJson } from '@megaplane/machinery/json-text';
 import { escapedJson } from '@megaplane/machinery/quoting';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
-import { safeDigits, stableText } from '../deployment/deployment-spec.ts';
 import type { ObjectCache } from './object-cache.ts';
 import { controllerReference, type PodOwner } from './pod-control.ts';
+import { safeDigits, stableText } from './stable-text.ts';
 
 export const REVISIONS_PATH = '/apis/apps/v1/controllerrevisions';
 

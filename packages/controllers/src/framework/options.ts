@@ -2,7 +2,7 @@
 
 import { ownMember } from '@megaplane/base/members';
 import type { SecureAddress } from '@megaplane/client/secure-endpoint';
-import type { AutoscalerRules } from '../podautoscaler/autoscaler-rules.ts';
+import type { AutoscalerRules } from './autoscaler-rules.ts';
 
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 

@@ -17,8 +17,6 @@ const STEPS: readonly Step[] = [
   { least: 1800, most: Infinity, seconds: 300 },
 ];
 
-export const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
-
 export class NodeTtl {
   #count = 0;
   #step = 0;

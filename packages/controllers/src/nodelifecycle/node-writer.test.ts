@@ -8,8 +8,7 @@ import { EXISTS } from '../columns/node-bits.ts';
 import { NodeLifecycle } from './node-lifecycle.ts';
 import { NodeTable } from '../columns/node-table.ts';
 import { NODES_AT_ONCE, NodeWriter } from './node-writer.ts';
-import { NodeScan } from '../columns/node-scan.ts';
-import { TTL_ANNOTATION } from './node-ttl.ts';
+import { NodeScan, TTL_ANNOTATION } from '../columns/node-scan.ts';
 
 const NODES = '/api/v1/nodes';
 const NOT_READY = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };

@@ -17,8 +17,7 @@ import {
 import { NodeQueue } from './node-queue.ts';
 import type { LifecycleEffects, NodeLifecycle } from './node-lifecycle.ts';
 import { NodeEvents } from './node-events.ts';
-import { NodeScan } from '../columns/node-scan.ts';
-import { TTL_ANNOTATION } from './node-ttl.ts';
+import { NodeScan, TTL_ANNOTATION } from '../columns/node-scan.ts';
 import type { NodeTable } from '../columns/node-table.ts';
 import { taintOf } from '../framework/tolerations.ts';
 

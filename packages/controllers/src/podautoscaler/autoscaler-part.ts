@@ -12,7 +12,7 @@ import type { Announce } from '../framework/announce.ts';
 import { actionOf, AutoscalerMetrics, type ScalingError } from './autoscaler-metrics.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
-import { AUTOSCALER_RULES, type AutoscalerRules } from './autoscaler-rules.ts';
+import { AUTOSCALER_RULES, type AutoscalerRules } from '../framework/autoscaler-rules.ts';
 import { Conditions } from './autoscaler-conditions.ts';
 import { MetricsSource } from './metrics-source.ts';
 import { proposalOf, type Proposal } from './proposals.ts';

@@ -6,7 +6,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ControllersOptions } from '../framework/options.ts';
-import { AUTOSCALER_RULES } from './autoscaler-rules.ts';
+import { AUTOSCALER_RULES } from '../framework/autoscaler-rules.ts';
 import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 

@@ -2,7 +2,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
-import type { AutoscalerRules } from './autoscaler-rules.ts';
+import type { AutoscalerRules } from '../framework/autoscaler-rules.ts';
 import { foreignProposal, isForeign } from './foreign-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { AUTOSCALER_RULES } from './autoscaler-rules.ts';
+import { AUTOSCALER_RULES } from '../framework/autoscaler-rules.ts';
 import { countReplicas, type PodUse, type Question } from './replica-count.ts';
 import { scaleSelectorOf } from './scale-selector.ts';
 import { toleranceOf } from './scaling-rules.ts';

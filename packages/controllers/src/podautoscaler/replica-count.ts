@@ -7,7 +7,7 @@ import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import { podAmounts } from '@megaplane/machinery/quota/pod-resources';
 import { milliValueOf } from '@megaplane/machinery/quantity';
 import { parseDuration, parseTime } from '@megaplane/machinery/times';
-import type { AutoscalerRules } from './autoscaler-rules.ts';
+import type { AutoscalerRules } from '../framework/autoscaler-rules.ts';
 import { isWithin, type Tolerance } from './scaling-rules.ts';
 
 /** What the metrics API says of one pod; `value` in thousandths. */

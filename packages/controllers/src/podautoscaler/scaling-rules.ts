@@ -6,7 +6,7 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { parseQuantity } from '@megaplane/machinery/quantity';
-import type { AutoscalerRules } from './autoscaler-rules.ts';
+import type { AutoscalerRules } from '../framework/autoscaler-rules.ts';
 
 /** How far from 1 the ratio of use to target may be before anything changes. */
 export interface Tolerance {

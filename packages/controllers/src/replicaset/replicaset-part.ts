@@ -7,7 +7,6 @@ import type { LabelSelector } from '@megaplane/machinery/selectors';
 import { LabelProgram } from '@megaplane/machinery/selectors-bytes';
 import type { PartOptions } from '../framework/part-options.ts';
 import type { Announce } from '../framework/announce.ts';
-import type { Rolling } from '../deployment/deployment-part.ts';
 import { Expectations } from '../framework/expectations.ts';
 import { controllerUid, ObjectCache } from '../framework/object-cache.ts';
 import { NAMESPACE_ENDING, ownerOfObject, PodControl } from '../framework/pod-control.ts';
@@ -471,4 +470,10 @@ export class ReplicaSetPart {
 /** Of few replicas each one that becomes ready is told; of many they are gathered. */
 function replicasAreFew({ replicas }: ReplicaCounts): boolean {
   return replicas < REPLICAS_PER_MS;
+}
+
+/** What sets want to know of Deployments. */
+export interface Rolling {
+  /** Whether the Deployment of this uid has not yet done what follows from what it has seen. */
+  isAtWork(uid: string): boolean;
 }

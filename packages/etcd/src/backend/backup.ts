@@ -19,7 +19,7 @@ import {
   writeBackendKey,
   writeBackendValue,
   writeUInt64,
-} from './backend-record.ts';
+} from '../codec/backend-record.ts';
 import { BackupLeases } from './backup-leases.ts';
 import { BboltImage, listSource } from '../bbolt/image.ts';
 import type { EntrySource } from '../bbolt/tree.ts';

@@ -7,8 +7,8 @@ import type { Store } from '@megaplane/store/store';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import { Backup } from './backup.ts';
 import { BboltFile } from '../bbolt/reader.ts';
-import { PUT_KEY_BYTES, TOMBSTONE_KEY_BYTES } from './backend-record.ts';
-import type { Remote } from '../migrate/remote.ts';
+import { PUT_KEY_BYTES, TOMBSTONE_KEY_BYTES } from '../codec/backend-record.ts';
+import type { Remote } from '../client/remote.ts';
 import { openPrivately } from '@megaplane/base/private-file';
 
 const PAUSE_ENTRIES = 4096;

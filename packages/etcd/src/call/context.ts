@@ -10,16 +10,11 @@ import type { Page, RevisionedStore } from '@megaplane/store/contract';
 import { newPage } from '@megaplane/store/ranges';
 import type { Store } from '@megaplane/store/store';
 import type { Connection } from '@megaplane/wire/exchange';
-import { GRPC_CODES, type InPlaceCall } from '@megaplane/wire/grpc';
-import {
-  sizeInt64,
-  sizeVarint,
-  sizeVarint64,
-  writeInt64,
-  writeVarint64,
-} from '@megaplane/wire/protobuf-write';
+import { GRPC_CODES, type InPlaceCall, type InPlaceHandler } from '@megaplane/wire/grpc';
+import { sizeInt64, sizeVarint, writeInt64, writeVarint64 } from '@megaplane/wire/protobuf-write';
 import { CallMeasures } from './call-measures.ts';
-import type { EtcdFailure } from '../codec/failures.ts';
+import { type EtcdFailure, ETCD } from '../codec/failures.ts';
+import { isMessage } from '../codec/whole-message.ts';
 
 /** Largest answer that clients take; beyond twice as much gRPC could not tell its length. */
 export const ANSWER_BYTES_MAX = 0x7fffffff;
@@ -166,7 +161,10 @@ export class EtcdContext {
   }
 }
 
-/** Size of a 64-bit varint field that is left out when zero. */
-export function sizeOptional64(low: number, high: number): number {
-  return low === 0 && high === 0 ? 0 : 1 + sizeVarint64(low, high);
+/** Refuses bytes that are no message, before the handler does anything. */
+export function unlessMalformed(context: EtcdContext, handler: InPlaceHandler): InPlaceHandler {
+  return (bytes, start, end, out, offset, call) =>
+    isMessage(bytes, start, end)
+      ? handler(bytes, start, end, out, offset, call)
+      : context.fail(call, ETCD.malformed);
 }

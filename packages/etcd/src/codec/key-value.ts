@@ -6,8 +6,8 @@ import {
   writeInt64,
   writeVarint,
   writeVarint64,
+  sizeVarint64,
 } from '@megaplane/wire/protobuf-write';
-import { sizeOptional64 } from '../call/context.ts';
 
 /** Bytes of a KeyValue's content. A tombstone has key and mod revision only. */
 export function keyValueSize(store: Store, ref: number, keysOnly: boolean): number {
@@ -81,4 +81,9 @@ export function writeKeyValueContent(
     at = writeVarint64(out, at, low, high);
   }
   return at;
+}
+
+/** Size of a 64-bit varint field that is left out when zero. */
+export function sizeOptional64(low: number, high: number): number {
+  return low === 0 && high === 0 ? 0 : 1 + sizeVarint64(low, high);
 }

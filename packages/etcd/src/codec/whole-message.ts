@@ -1,8 +1,5 @@
 /** Requests whose fields nobody reads still have to be messages. */
-import type { InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
-import type { EtcdContext } from '../call/context.ts';
-import { ETCD } from './failures.ts';
 import { messageOf } from './schema.ts';
 
 const reader = new ProtobufReader();
@@ -40,12 +37,4 @@ export function isDeepMessage(
     if (!isDeepMessage(bytes, chunkStart, chunkEnd, kind.message, depth + 1)) return false;
   }
   return true;
-}
-
-/** Refuses bytes that are no message, before the handler does anything. */
-export function unlessMalformed(context: EtcdContext, handler: InPlaceHandler): InPlaceHandler {
-  return (bytes, start, end, out, offset, call) =>
-    isMessage(bytes, start, end)
-      ? handler(bytes, start, end, out, offset, call)
-      : context.fail(call, ETCD.malformed);
 }

@@ -5,7 +5,7 @@ import { decodeBase64 } from '@megaplane/base/base64';
 import { trials } from '@megaplane/base/trials.sim';
 import { openStore } from '@megaplane/store/open';
 import type { GrpcCallFactory, GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
-import { makeAuth } from '../auth/auth.ts';
+import { makeAuth } from '../auth/service/auth.ts';
 import { EtcdContext } from '../call/context.ts';
 import { encodeJson } from './json-request.ts';
 import { showJson } from './json-response.ts';

@@ -6,7 +6,7 @@
 import type { CloseReason, Connection, Exchange, FieldList } from '@megaplane/wire/exchange';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
-import { GATEWAY_MARK } from '../auth/auth-guard.ts';
+import { GATEWAY_MARK } from '../auth/service/auth-guard.ts';
 import type { ServedMethods } from '../call/served-methods.ts';
 import { encodeJson } from './json-request.ts';
 import { goString, showJson } from './json-response.ts';

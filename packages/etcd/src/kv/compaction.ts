@@ -11,7 +11,7 @@ import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
 import { APPLIED_COMPACTION } from '../call/call-measures.ts';
 import type { EtcdContext } from '../call/context.ts';
 import { ETCD, storeFailure } from '../codec/failures.ts';
-import { KvHash } from '../backend/hash-kv.ts';
+import { KvHash } from './hash-kv.ts';
 import { LONG_WORK_MAX, runInSlices, whenTrue } from '../call/slices.ts';
 
 /** etcd keeps as many. */

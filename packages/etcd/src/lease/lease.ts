@@ -3,12 +3,11 @@ import type { GrpcCallFactory, GrpcMethods, InPlaceHandler } from '@megaplane/wi
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
 import { writeBytesField, writeInt64, writeVarint64 } from '@megaplane/wire/protobuf-write';
 import { APPLIED_GRANT, APPLIED_REVOKE } from '../call/call-measures.ts';
-import type { EtcdContext } from '../call/context.ts';
+import { type EtcdContext, unlessMalformed } from '../call/context.ts';
 import { ETCD, storeFailure } from '../codec/failures.ts';
 import { admission, isOverQuota, raiseNoSpace, unlessCorrupt } from '../call/alarms.ts';
 import { leasesHandler } from './lease-list.ts';
 import { answer } from '../kv/put.ts';
-import { unlessMalformed } from '../codec/whole-message.ts';
 
 const LEASE_COST_BYTES = 64;
 

@@ -11,13 +11,12 @@ import {
 } from '@megaplane/wire/protobuf-write';
 import { alarmHandler, alarmText } from '../call/alarms.ts';
 import { type Compactor, HASH_AT_ONCE_BYTES_MAX } from '../kv/compaction.ts';
-import type { EtcdContext } from '../call/context.ts';
+import { type EtcdContext, unlessMalformed } from '../call/context.ts';
 import { ETCD } from '../codec/failures.ts';
-import { KvHash } from '../backend/hash-kv.ts';
+import { KvHash } from '../kv/hash-kv.ts';
 import { writeMemberId } from './members.ts';
 import { LONG_WORK_MAX, runInSlices } from '../call/slices.ts';
 import { snapshotFactory } from './snapshot-stream.ts';
-import { unlessMalformed } from '../codec/whole-message.ts';
 
 /** What clients are told: from here on they use progress requests, and RangeStream is not asked. */
 export const ETCD_VERSION = '3.6.11';

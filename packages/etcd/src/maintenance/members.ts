@@ -11,9 +11,8 @@ import {
   writeTextField,
   writeVarint64Field,
 } from '@megaplane/wire/protobuf-write';
-import type { EtcdContext } from '../call/context.ts';
+import { type EtcdContext, unlessMalformed } from '../call/context.ts';
 import { ETCD, type EtcdFailure } from '../codec/failures.ts';
-import { unlessMalformed } from '../codec/whole-message.ts';
 
 export interface MemberInfo {
   readonly name: string;

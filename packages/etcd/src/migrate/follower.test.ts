@@ -9,7 +9,7 @@ import { Follower } from './follower.ts';
 import { importFile } from './import-file.ts';
 import { NEWER, NEWER_SKIP } from '../testing/newer-etcd.sim.ts';
 import { type Fields, Peer, has, startEtcd } from '../testing/peer.sim.ts';
-import { Remote } from './remote.ts';
+import { Remote } from '../client/remote.ts';
 import { saveRemote, snapshotStatus } from '../backend/snapshot-file.ts';
 
 const SKIP =

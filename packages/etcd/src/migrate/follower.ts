@@ -19,8 +19,8 @@ import {
   writeInt64Field,
   writeVarint64Field,
 } from '@megaplane/wire/protobuf-write';
-import { KvHash } from '../backend/hash-kv.ts';
-import { type Remote, type RemoteStream, headerRevision } from './remote.ts';
+import { KvHash } from '../kv/hash-kv.ts';
+import { type Remote, type RemoteStream, headerRevision } from '../client/remote.ts';
 
 const EVERYTHING = Buffer.from([0]);
 /** Applied but not yet durable bytes above which the origin has to wait. */

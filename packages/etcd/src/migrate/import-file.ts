@@ -13,7 +13,7 @@ import {
   SEPARATOR,
   TOMBSTONE_KEY_BYTES,
   TOMBSTONE_MARK,
-} from '../backend/backend-record.ts';
+} from '../codec/backend-record.ts';
 import { AUTH_DOCUMENT } from '../auth/auth-state.ts';
 import { authDocument } from '../backend/auth-buckets.ts';
 import { BboltFile } from '../bbolt/reader.ts';

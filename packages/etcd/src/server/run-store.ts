@@ -7,7 +7,7 @@ import type { Store } from '@megaplane/store/store';
 import type { Connection } from '@megaplane/wire/exchange';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
-import { type Auth, type AuthOptions, makeAuth } from '../auth/auth.ts';
+import { type Auth, type AuthOptions, makeAuth } from '../auth/service/auth.ts';
 import { alarmName, unlessCorrupt } from '../call/alarms.ts';
 import { AutoCompaction, type AutoCompactionPolicy } from '../kv/auto-compaction.ts';
 import { Compactor, compactHandler } from '../kv/compaction.ts';

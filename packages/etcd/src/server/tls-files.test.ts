@@ -9,7 +9,7 @@ import { request } from 'node:https';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { type OpenStore, openStore } from '@megaplane/store/open';
-import type { AuthOptions } from '../auth/auth.ts';
+import type { AuthOptions } from '../auth/service/auth.ts';
 import { has } from '../testing/peer.sim.ts';
 import { revokedSerials } from './revoked.ts';
 import { type EtcdServer, serveEtcd } from './run-store.ts';

@@ -13,7 +13,7 @@ import {
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import type { Findings } from '../validation/field/validation-rules.ts';
 import { checkEmbedded, coerceEmbedded } from '../structural/embedded-metadata.ts';
-import { goJson } from '../cel/library/go-texts.ts';
+import { goJson } from '../gotext/go-texts.ts';
 import { valueErrors } from '../structural/openapi-faults.ts';
 import { unknownIn } from '../structural/pruning.ts';
 import { runRules } from '../structural/rule-tree.ts';

@@ -14,9 +14,7 @@ import {
 import { equals, listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { dns1035LabelErrors, dnsSubdomainErrors } from '../meta/names.ts';
-import type { RuleTable } from '../validation/validation.ts';
 import { IMMUTABLE, type Findings } from '../validation/field/validation-rules.ts';
-import { isRequestUri } from '../cel/library/network-library.ts';
 import {
   formSteps,
   hasCondition,
@@ -39,6 +37,8 @@ import { bundleFault } from './definition-webhook.ts';
 import { internalVersions } from './internal-form.ts';
 import { SchemaGraph } from '../structural/schema/schema-graph.ts';
 import { hasDefaults, unstructuredReason } from '../structural/schema/schema-json.ts';
+import type { RuleTable } from '../validation/field/rule-table.ts';
+import { isRequestUri } from '../gotext/go-url.ts';
 
 const SCOPES = ['Cluster', 'Namespaced'] as const;
 

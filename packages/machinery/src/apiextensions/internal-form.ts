@@ -5,7 +5,7 @@
 import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { objectAt } from '../json/json.ts';
-import { goJson } from '../cel/library/go-texts.ts';
+import { goJson } from '../gotext/go-texts.ts';
 import type { VersionForm } from './definition-form.ts';
 
 /** The text of a member. */

@@ -1,6 +1,5 @@
 /** What expressions of admission see: match conditions of webhooks, policies, and mutations. */
 import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from './library/authorizer-library.ts';
-import type { Environment, StructType } from './checker.ts';
 import { celEnvironment } from './program.ts';
 import {
   BOOL,
@@ -15,6 +14,7 @@ import {
   type FieldType,
 } from './values/typing.ts';
 import { CelObject, type CelValue } from './values/values.ts';
+import type { Environment, StructType } from './syntax/environment.ts';
 
 /** An object type with these fields. */
 export function objectOf(name: string, fields: Readonly<Record<string, CelType>>): CelType {

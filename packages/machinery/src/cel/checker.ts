@@ -1,5 +1,5 @@
 /** Types of every part of an expression, or what is wrong with them. */
-import type { FunctionTable, Overload } from './values/functions.ts';
+import type { Overload } from './values/functions.ts';
 import { pathOf } from './syntax/parser.ts';
 import type { CallExpr, Expr, Fold, Issue, Selection, StructExpr } from './syntax/syntax.ts';
 import {
@@ -28,35 +28,7 @@ import {
   type Substitution,
 } from './values/typing.ts';
 import { Uint, type CelValue } from './values/values.ts';
-
-/** A type that expressions can construct: `Object{...}`. */
-export interface StructType {
-  readonly type: CelType;
-  readonly make: (fields: ReadonlyMap<string, CelValue>) => CelValue;
-}
-
-/** What an expression may use. */
-export interface Environment {
-  readonly variables: ReadonlyMap<string, CelType>;
-  readonly functions: FunctionTable;
-  /** Names of types that stand for themselves as values. */
-  readonly types: ReadonlyMap<string, CelType>;
-  readonly structs: (name: string) => StructType | undefined;
-  /** Members of a list, and of a map, must be of one type. */
-  readonly isHomogeneous: boolean;
-  readonly canBind: boolean;
-}
-
-/** What the checker found out, by part of the tree. */
-export interface Checked {
-  readonly types: ReadonlyMap<Expr, CelType>;
-  /** Overloads that a call may mean; several where its arguments are dyn. */
-  readonly calls: ReadonlyMap<Expr, readonly Overload[]>;
-  /** Calls whose target is part of the name: `sets.contains(a, b)`. */
-  readonly isGlobal: ReadonlySet<Expr>;
-  /** Selections that are names: of variables, or of types. */
-  readonly names: ReadonlyMap<Expr, string>;
-}
+import type { Environment, Checked } from './syntax/environment.ts';
 
 export type CheckOutcome =
   | { readonly ok: true; readonly type: CelType; readonly checked: Checked }

@@ -3,9 +3,9 @@
  * a selector can be told before it runs.
  */
 import { objectOf } from './admission-environment.ts';
-import type { Environment } from './checker.ts';
 import { celEnvironment } from './program.ts';
 import { BOOL, DYN, mapOf, opaque, STRING, type CelType } from './values/typing.ts';
+import type { Environment } from './syntax/environment.ts';
 
 /** Units that one evaluation may cost (upstream's CELSelectorExpressionMaxCost). */
 export const SELECTOR_COST_MAX = 1_000_000;

@@ -1,6 +1,5 @@
 /** Expressions as closures over a frame that holds variables and counts the cost up to a limit. */
 import { ownMember } from '@megaplane/base/members';
-import type { Checked, Environment, StructType } from './checker.ts';
 import { isOfType, type Overload } from './values/functions.ts';
 import {
   hasMembers,
@@ -56,6 +55,7 @@ import {
   Uint,
   type CelValue,
 } from './values/values.ts';
+import type { Checked, Environment, StructType } from './syntax/environment.ts';
 
 /** A step, or what a constant part of the expression fails with. */
 export type CompiledTree =

@@ -1,8 +1,8 @@
 /** Formats that are literals are checked against their arguments before anything runs. */
 import { ownMember } from '@megaplane/base/members';
-import type { Checked } from './checker.ts';
 import type { CallExpr, Expr, Issue } from './syntax/syntax.ts';
 import { typeText, type CelType } from './values/typing.ts';
+import type { Checked } from './syntax/environment.ts';
 
 const CLAUSE = /%(%|(\.\d*)?(.?))/gsu;
 

@@ -1,7 +1,7 @@
 /** Members of a list or a map that an expression writes are of one type; even `dyn` is another. */
-import type { Checked } from './checker.ts';
 import { partsOf, type Expr, type Issue } from './syntax/syntax.ts';
 import { DYN, typeText } from './values/typing.ts';
+import type { Checked } from './syntax/environment.ts';
 
 /** What is wrong with the lists and maps of a tree; arguments of a format may be of all types. */
 export function literalTypeIssues(root: Expr, { types }: Checked): Issue[] {

@@ -5,7 +5,7 @@
  * kept by its text. Evaluation never throws; it gives a value or an error with cel-go's words.
  */
 import { AUTHORIZER_LIBRARY } from './library/authorizer-library.ts';
-import { check, type Checked, type Environment, type StructType } from './checker.ts';
+import { check } from './checker.ts';
 import { estimateCost } from './cost/cost-estimate.ts';
 import type { CostRange } from './cost/cost-range.ts';
 import { compileTree } from './evaluator.ts';
@@ -43,6 +43,7 @@ import {
   type CelType,
 } from './values/typing.ts';
 import { CelError, type CelValue } from './values/values.ts';
+import type { Checked, Environment, StructType } from './syntax/environment.ts';
 
 /** Units that one evaluation of one expression may cost (upstream's PerCallLimit). */
 export const CALL_COST_MAX = 1_000_000;

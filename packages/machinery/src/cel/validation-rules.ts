@@ -5,7 +5,6 @@
  */
 import type { JsonValue } from '../json/json-value.ts';
 import { quoted } from '../json/quoting.ts';
-import type { Environment } from './checker.ts';
 import type { Bindings } from './steps.ts';
 import { fromJson } from './values/json-values.ts';
 import {
@@ -18,15 +17,8 @@ import {
 } from './program.ts';
 import { optionalOf, type CelType } from './values/typing.ts';
 import { CelError, Optional } from './values/values.ts';
-
-export interface ValidationRule {
-  readonly rule: string;
-  readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason?: string;
-  readonly fieldPath?: string;
-  readonly optionalOldSelf?: boolean;
-}
+import type { ValidationRule } from '../structural/schema/validation-rule.ts';
+import type { Environment } from './syntax/environment.ts';
 
 export interface CompiledRule {
   /** Its place among the rules of the node. */

@@ -75,3 +75,8 @@ function escapeFault(text: string): string {
   const found = /%(?![0-9A-Fa-f]{2}).{0,2}/su.exec(text)?.[0];
   return found === undefined ? '' : `invalid URL escape ${quoted(found)}`;
 }
+
+/** Whether Go's `url.ParseRequestURI` takes a text. */
+export function isRequestUri(text: string): boolean {
+  return text !== '' && typeof parseGoUrl(text, true) !== 'string';
+}

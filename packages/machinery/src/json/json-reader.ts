@@ -3,8 +3,7 @@
  * reviver of `JSON.parse` tells that, too, and takes twenty times as long.
  */
 import { JSON_DEPTH_MAX } from './json-syntax.ts';
-import type { JsonObject, JsonValue } from './json-value.ts';
-import { setMember } from '../scheme/normal-form.ts';
+import { type JsonObject, type JsonValue, setMember } from './json-value.ts';
 
 /** Told of each number that is no safe integer in plain digits. */
 export type NumberListener = (holder: object, key: string, source: string) => void;

@@ -4,8 +4,7 @@
  */
 
 import { ownMember } from '@megaplane/base/members';
-import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { setMember } from '../scheme/normal-form.ts';
+import { isObject, type JsonObject, type JsonValue, setMember } from '../json/json-value.ts';
 import {
   formOf,
   memberSchema,

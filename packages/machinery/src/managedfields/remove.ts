@@ -1,7 +1,6 @@
 /** Takes fields and items out of a value. */
 
-import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { setMember } from '../scheme/normal-form.ts';
+import { isObject, type JsonObject, type JsonValue, setMember } from '../json/json-value.ts';
 import {
   formOf,
   memberSchema,

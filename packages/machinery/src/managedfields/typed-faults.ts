@@ -10,7 +10,7 @@ import {
   type MapForm,
   type ScalarForm,
 } from './field-schema.ts';
-import { goNumber } from '../cel/library/go-texts.ts';
+import { goNumber } from '../gotext/go-texts.ts';
 import { printStep, stepOfItem } from './path-element.ts';
 
 /** One finding: where, in printed steps, and what. */

@@ -2,7 +2,7 @@
 import { ownMember } from '@megaplane/base/members';
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { derAt, derChildren, isDer, objectIdAt, type DerValue } from '@megaplane/base/der-reader';
-import { nextPemBlock } from '../gotext/pem.ts';
+import { nextPemBlock } from './pem.ts';
 
 /** A request whose signature is that of its own key. */
 export interface CertificateRequest {

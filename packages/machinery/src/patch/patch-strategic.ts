@@ -16,7 +16,7 @@ import { ownMember, putMember } from '@megaplane/base/members';
 import { inMergedOrder, rankIn } from './patch-order.ts';
 import { quoted } from '../json/quoting.ts';
 import type { Shape, Type } from '../scheme/schema.ts';
-import { isGoInt } from '../cel/library/go-texts.ts';
+import { isGoInt } from '../json/go-integers.ts';
 
 /**
  * How the server tells the failure: `badFormat` is a 400 with the text, `unprocessable` a 422

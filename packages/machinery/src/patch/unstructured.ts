@@ -6,8 +6,8 @@
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { ownMember, putMember } from '@megaplane/base/members';
 import type { Field, Shape, Type } from '../scheme/schema.ts';
-import { isGoInt, toInt64 } from '../cel/library/go-texts.ts';
 import { wholeNumber } from '../json/json-text.ts';
+import { isGoInt, toInt64 } from '../json/go-integers.ts';
 
 /** Scalars that decode themselves: what is wrong with them, their own decoders say. */
 const PLAIN: readonly string[] = ['string', 'bool', 'int32', 'int64', 'double', 'bytes'];

@@ -51,17 +51,3 @@ export function isEmpty(value: JsonValue): boolean {
   for (const _ in value as JsonObject) return false;
   return true;
 }
-
-/** Sets a member whose name the caller does not control: `__proto__` is a name like any other. */
-export function setMember(object: JsonObject, name: string, value: JsonValue): void {
-  if (name !== '__proto__') {
-    putMember(object, name, value);
-    return;
-  }
-  Object.defineProperty(object, name, {
-    value,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  });
-}

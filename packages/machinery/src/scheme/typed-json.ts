@@ -6,8 +6,14 @@
 
 import { ownMember, putMember } from '@megaplane/base/members';
 import { base64Fault } from '../json/base64.ts';
-import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { absentValue, isOmitted, setMember, zeroItem, zeroMember } from './normal-form.ts';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '../json/json-value.ts';
+import { absentValue, isOmitted, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from '../meta/quantity.ts';
 import { quoted } from '../json/quoting.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';

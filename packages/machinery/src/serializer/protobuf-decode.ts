@@ -9,8 +9,8 @@
 import { ownMember, putMember } from '@megaplane/base/members';
 import { readText } from '@megaplane/wire/protobuf';
 import { parseJson } from '../json/json-text.ts';
-import type { JsonObject, JsonValue } from '../json/json-value.ts';
-import { absentValue, isOmitted, setMember, zeroMember } from '../scheme/normal-form.ts';
+import { type JsonObject, type JsonValue, setMember } from '../json/json-value.ts';
+import { absentValue, isOmitted, zeroMember } from '../scheme/normal-form.ts';
 import { parseQuantity, QUANTITY_FAILURES } from '../meta/quantity.ts';
 import { findType, type Field, type Scalar, type Shape, type Type } from '../scheme/schema.ts';
 import { formatDuration, formatMicroTime, formatTime } from '../meta/times.ts';

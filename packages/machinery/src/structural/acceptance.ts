@@ -8,9 +8,9 @@ import { matchesRe2 } from '../cel/library/regex-library.ts';
 import { runeCount } from '../cel/values/values.ts';
 import { equals } from '../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { isGoInt, toInt64 } from '../cel/library/go-texts.ts';
 import { numberFaults } from './number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema/schema-node.ts';
+import { isGoInt, toInt64 } from '../json/go-integers.ts';
 
 const STRINGS_ANYHOW = TYPE_BITS.number | TYPE_BITS.integer;
 

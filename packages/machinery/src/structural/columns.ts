@@ -1,6 +1,6 @@
 /** Printer columns of custom resources: JSONPath as upstream's table convertor reads it. */
 import { numberAt, stringAt } from '../json/json.ts';
-import { goJson, goNumber } from '../cel/library/go-texts.ts';
+import { goJson, goNumber } from '../gotext/go-texts.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { agoText } from '../printers/printing-age.ts';
 import { columnsOf, nameOf, type Column } from '../printers/printing-columns.ts';

@@ -12,7 +12,7 @@ import { refit } from '../codec/request-body.ts';
 import { findType, type Type } from '../scheme/schema.ts';
 import { checkMetadata, SEGMENT_NAME } from '../validation/field/validation-metadata.ts';
 import { child, childKey, item } from './schema/field-path.ts';
-import { goJson } from '../cel/library/go-texts.ts';
+import { goJson } from '../gotext/go-texts.ts';
 import { memberNode, type SchemaNode } from './schema/schema-node.ts';
 
 interface Coercion {

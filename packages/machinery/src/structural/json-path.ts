@@ -5,8 +5,8 @@
  * key in brackets is a path of its own, spaces end a name, two values do not compare.
  */
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { isGoInt } from '../cel/library/go-texts.ts';
 import { PathReader, type Operator, type Slice, type Step } from './json-path-reader.ts';
+import { isGoInt } from '../json/go-integers.ts';
 
 /** Values that a path leads to; null where a step of it fails, as an index out of bounds does. */
 type Values = readonly JsonValue[] | null;

@@ -3,7 +3,7 @@ import { ownMember, putMember } from '@megaplane/base/members';
 import { duplicate, invalidValue, printed, type FieldError } from '../meta/fielderrors.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { child, childKey, item } from './schema/field-path.ts';
-import { goJson, goNumber } from '../cel/library/go-texts.ts';
+import { goJson, goNumber } from '../gotext/go-texts.ts';
 import { memberNode, type SchemaNode } from './schema/schema-node.ts';
 
 function shown(value: JsonValue): string | ReturnType<typeof printed> {

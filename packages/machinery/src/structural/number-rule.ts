@@ -2,20 +2,9 @@
  * Bounds and multiples of numbers, with the ways of Go's validator: what has no fraction is an
  * integer there, and bounds are cut to integers beside one.
  */
-import { doubleText } from '../cel/library/standard-library.ts';
-import { int64Text, isGoInt, toInt64 } from '../cel/library/go-texts.ts';
-
-export interface NumberRule {
-  /** The one type of the node, where it is a number's; '' for int-or-string and open types. */
-  readonly type: '' | 'integer' | 'number';
-  /** A format that limits the range: int32, int64, float, double; '' for none. */
-  readonly format: string;
-  readonly multipleOf: number | undefined;
-  readonly maximum: number | undefined;
-  readonly minimum: number | undefined;
-  readonly isMaximumExclusive: boolean;
-  readonly isMinimumExclusive: boolean;
-}
+import { doubleText } from '../gotext/go-floats.ts';
+import { int64Text, isGoInt, toInt64 } from '../json/go-integers.ts';
+import type { NumberRule } from './schema/validation-rule.ts';
 
 /** A number that is wrong: `text` with the path in front where `isNamed`. */
 export interface NumberFault {

@@ -5,7 +5,6 @@
  */
 import { ownMember } from '@megaplane/base/members';
 import { matchesRe2 } from '../cel/library/regex-library.ts';
-import { doubleText } from '../cel/library/standard-library.ts';
 import {
   invalidValue,
   notSupported,
@@ -21,9 +20,11 @@ import { quoted } from '../json/quoting.ts';
 import { accepts, isListed, isOfType, isTooLong, isTooShort } from './acceptance.ts';
 import type { Correlation } from './correlation.ts';
 import { child, shownPath } from './schema/field-path.ts';
-import { goJson, goNumber, isGoInt } from '../cel/library/go-texts.ts';
+import { goJson, goNumber } from '../gotext/go-texts.ts';
 import { numberFaults } from './number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema/schema-node.ts';
+import { doubleText } from '../gotext/go-floats.ts';
+import { isGoInt } from '../json/go-integers.ts';
 
 /** A fault; `text` tells it apart from others, `error` says it of a field below `base`. */
 interface Fault {

@@ -16,7 +16,7 @@ import { FIELD_ERROR_KINDS, fieldErrorText, printed, printedValue } from '../met
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { itemKey, keyedItems, type Correlation } from './correlation.ts';
 import { child, childKey, item, shownPath } from './schema/field-path.ts';
-import { goNumber } from '../cel/library/go-texts.ts';
+import { goNumber } from '../gotext/go-texts.ts';
 import { followPath } from './schema/rule-path.ts';
 import type { SchemaNode } from './schema/schema-node.ts';
 

@@ -2,7 +2,8 @@
 import { ownMember } from '@megaplane/base/members';
 import { invalidValue, type FieldError } from '../meta/fielderrors.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { goNumber, isGoInt } from '../cel/library/go-texts.ts';
+import { goNumber } from '../gotext/go-texts.ts';
+import { isGoInt } from '../json/go-integers.ts';
 
 /** Paths of the scale subresource, with the leading point, as the definition has them. */
 export interface ScalePaths {

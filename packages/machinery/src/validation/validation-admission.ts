@@ -4,7 +4,6 @@ import { duplicate, invalidValue, required } from '../meta/fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { dns1035LabelErrors, dnsSubdomainErrors } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import { checkConditions } from './field/validation-conditions.ts';
 import { checkWebhookReach } from './field/validation-webhook-clients.ts';
 import { checkOperations } from './field/validation-operations.ts';
@@ -22,6 +21,7 @@ import {
   oneOfSet,
   type Findings,
 } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 /** What was found out about the expressions of a policy. */
 function checkPolicyStatus(found: Findings, policy: JsonObject): void {

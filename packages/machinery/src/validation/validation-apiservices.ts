@@ -8,9 +8,9 @@ import {
   pathSegmentErrors,
   portNumberErrors,
 } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import { SEGMENT_NAME } from './field/validation-metadata.ts';
 import { eachObject, invalidEach, type Findings } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 export const API_SERVICE_RULES: RuleTable = {
   'apiservices.apiregistration.k8s.io': {

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { derAt } from '@megaplane/base/der-reader';
 import { readRequest } from '../meta/certificate-request.ts';
-import { pemBlocks } from '../gotext/pem.ts';
+import { pemBlocks } from '../meta/pem.ts';
 import {
   duplicate,
   forbiddenField,
@@ -14,10 +14,10 @@ import {
 } from '../meta/fielderrors.ts';
 import { equals, listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
-import type { RuleTable } from './validation.ts';
 import { SEGMENT_NAME } from './field/validation-metadata.ts';
 import { eachObject, type Findings } from './field/validation-rules.ts';
 import { checkSignerName } from './field/validation-signers.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const USAGES = [
   'any',

@@ -13,7 +13,6 @@ import { goForm } from '../gotext/go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import { checkIngress, checkIngressStatus, createIngress } from './network/validation-ingresses.ts';
 import { checkConditions } from './field/validation-conditions.ts';
 import { checkResources } from './pod/validation-resources.ts';
@@ -33,6 +32,7 @@ import {
   checkLabels,
   nonNegative,
 } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const USER_PRIORITY_MAX = 1000000000;

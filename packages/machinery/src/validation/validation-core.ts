@@ -23,7 +23,6 @@ import {
 } from '../meta/names.ts';
 import { parseQuantity, Quantity } from '../meta/quantity.ts';
 import { quoted } from '../json/quoting.ts';
-import type { RuleTable } from './validation.ts';
 import { checkCidr, checkEndpointIp, checkIp } from './field/validation-addresses.ts';
 import { checkClaimSpec, checkClaimStatus } from './pod/validation-claims.ts';
 import { LABEL_NAME } from './field/validation-metadata.ts';
@@ -39,6 +38,7 @@ import {
   oneOf,
   type Findings,
 } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const DATA_BYTES_MAX = 1048576;
 const FROZEN = 'field is immutable when `immutable` is set';

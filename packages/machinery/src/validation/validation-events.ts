@@ -8,9 +8,9 @@ import { invalidValue, required } from '../meta/fielderrors.ts';
 import { numberAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { qualifiedNameErrors } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import { checkMetadata, SUBDOMAIN_NAME } from './field/validation-metadata.ts';
 import { immutable, invalidEach, isSame, type Findings } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const NEW_GROUP = 'events.k8s.io/v1';
 

@@ -17,8 +17,8 @@ import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts
 import { internalValue } from '../gotext/internal-names.ts';
 import { findTypeOfKind } from '../scheme/schema.ts';
 import { dnsLabelErrors, dnsSubdomainErrors } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import { eachObject, invalidEach, type Findings } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const QUEUES_MAX = 10_000_000;
 const HASH_BITS_MAX = 60;

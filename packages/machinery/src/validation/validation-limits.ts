@@ -19,9 +19,9 @@ import {
   isOvercommitted,
   isQuotaResource,
 } from './field/resource-names.ts';
-import type { RuleTable } from './validation.ts';
 import { checkAmount } from './pod/validation-resources.ts';
 import { eachObject, IMMUTABLE, invalidEach, type Findings } from './field/validation-rules.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 export const LIMIT_RULES: RuleTable = {
   resourcequotas: {

@@ -1,6 +1,5 @@
 /** Admission policies and their bindings, with the expressions in them. */
 import { admissionEnvironment } from '../cel/admission-environment.ts';
-import type { Environment } from '../cel/checker.ts';
 import { expressionFault } from '../cel/expression-fault.ts';
 import { compileCel } from '../cel/program.ts';
 import { DYN, typeText, type CelType } from '../cel/values/typing.ts';
@@ -30,6 +29,7 @@ import {
   oneOfSet,
   type Findings,
 } from './field/validation-rules.ts';
+import type { Environment } from '../cel/syntax/environment.ts';
 
 const MATCH_CONDITIONS_MAX = 64;
 const UNSPECIFIED = 'expression is not specified';

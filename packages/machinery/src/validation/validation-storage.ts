@@ -13,7 +13,6 @@ import { selectorForm } from '../gotext/go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { dnsSubdomainErrors, qualifiedNameErrors, rangeText } from '../meta/names.ts';
-import type { RuleTable } from './validation.ts';
 import {
   checkSelector,
   eachObject,
@@ -27,6 +26,7 @@ import {
 } from './field/validation-rules.ts';
 import { changeVolume, checkInlineVolume, checkVolume } from './validation-persistent-volumes.ts';
 import { checkDriverName } from './field/driver-name.ts';
+import type { RuleTable } from './field/rule-table.ts';
 
 const PARAMETERS_MAX = 512;
 const PARAMETERS_BYTES_MAX: number = 256 * 1024;

@@ -26,7 +26,6 @@ import {
   checkMetadataUpdate,
   SEGMENT_NAME,
   SUBDOMAIN_NAME,
-  type NameRule,
 } from './field/validation-metadata.ts';
 import { EVENT_RULES } from './validation-events.ts';
 import { FLOW_RULES } from './validation-flows.ts';
@@ -39,26 +38,7 @@ import { SCHEDULING_RULES } from './workload/validation-scheduling.ts';
 import { SERVICE_RULES } from './network/validation-services.ts';
 import { STORAGE_RULES } from './validation-storage.ts';
 import { WORKLOAD_RULES } from './workload/validation-workloads.ts';
-
-/** What a kind demands beyond its metadata. */
-export interface KindRules {
-  /** Form of its names; a subdomain unless said otherwise. */
-  readonly name?: NameRule;
-  /** Finalizers may have any qualified name: kinds that upstream checks outside its core. */
-  readonly isForeign?: boolean;
-  /** Upstream does not look at the metadata of new objects, or their own rules do. */
-  readonly skipsMetadata?: boolean;
-  /** Holds for new objects, and for updated ones too unless `update` is given. */
-  readonly create?: (found: Findings, object: JsonObject) => void;
-  /** Replaces `create` for updates of the object itself. */
-  readonly update?: (found: Findings, next: JsonObject, previous: JsonObject) => void;
-  /** Comes on top of `create` for updates of the object itself: what must not change. */
-  readonly change?: (found: Findings, next: JsonObject, previous: JsonObject) => void;
-  /** Updates through a subresource, by its name; others check metadata only. */
-  readonly subresources?: Readonly<
-    Record<string, (found: Findings, next: JsonObject, previous: JsonObject) => void>
-  >;
-}
+import type { KindRules, RuleTable } from './field/rule-table.ts';
 
 /**
  * How upstream's validation of an update looks at metadata besides the check of all kinds: as at
@@ -127,7 +107,6 @@ const SUBRESOURCE_LOOKS: Readonly<Record<string, MetadataLooks>> = {
   'certificatesigningrequests.certificates.k8s.io/status': WHOLE_CHANGE,
   'certificatesigningrequests.certificates.k8s.io/approval': WHOLE_CHANGE,
 };
-export type RuleTable = Readonly<Record<string, KindRules>>;
 
 const RULES: RuleTable = {
   ...CORE_RULES,

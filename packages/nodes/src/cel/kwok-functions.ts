@@ -1,11 +1,11 @@
 /** Functions that kwok adds to CEL, and the environment of the expressions in stages. */
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { tableOf } from '@megaplane/machinery/cel/functions';
 import { celEnvironment } from '@megaplane/machinery/cel/program';
 import { DYN } from '@megaplane/machinery/cel/typing';
 import { CelError, Timestamp, type CelValue } from '@megaplane/machinery/cel/values';
 import { stringAt } from '@megaplane/machinery/json';
 import { GoStruct, quantityOf } from './go-struct.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 /** Time and chance, as expressions ask for them. */
 export interface ExpressionClock {

@@ -1,5 +1,5 @@
 /** The functions of the sprig library on time and on spans of time. */
-import { durationMs } from '../stages/go-numbers.ts';
+import { durationMs } from '../yaml/go-numbers.ts';
 import { formatTime, GoTime, parseTime, ZERO_TIME_MS } from './go-time.ts';
 import { GoInt64, type GoValue } from './go-values.ts';
 import { textOf } from './sprig-functions.ts';

@@ -48,7 +48,7 @@ test('the Ready condition and the internal address are found wherever they stand
   assert.equal(scan.isReady(Buffer.from('{}'), status.conditions, -1), false);
 });
 
-test('networks of pods and addresses of a pod: all of them, or the one of old objects', () => {
+test('networks of pods: all of them, or the one of old objects', () => {
   const of = (read: typeof scan.podCidrs, value: object): string[] => {
     const bytes = Buffer.from(JSON.stringify(value));
     return read(bytes, 0, bytes.length);
@@ -58,7 +58,4 @@ test('networks of pods and addresses of a pod: all of them, or the one of old ob
   assert.deepEqual(of(scan.podCidrs, { podCIDR: both[1] }), [both[1]]);
   assert.deepEqual(of(scan.podCidrs, { podCIDRs: null, podCIDR: both[0] }), [both[0]]);
   assert.deepEqual(of(scan.podCidrs, {}), []);
-  assert.deepEqual(of(scan.podIps, { podIP: 'a', podIPs: [{ ip: 'a' }, { ip: 'b' }] }), ['a', 'b']);
-  assert.deepEqual(of(scan.podIps, { podIP: 'a', podIPs: [] }), ['a']);
-  assert.deepEqual(scan.podIps(Buffer.from('{}'), -1, -1), []);
 });

@@ -10,11 +10,11 @@ import {
   skipSpace,
   skipValue,
 } from '@megaplane/machinery/scan';
+import { jsonAt, textAt } from '../pod/pod-ip-fields.ts';
 
 const POD_CIDR = pathOf('podCIDR');
 const POD_CIDRS = pathOf('podCIDRs');
-const POD_IP = pathOf('podIP');
-const POD_IPS = pathOf('podIPs');
+
 const PORT = pathOf('kubeletEndpoint', 'Port');
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const CONDITIONS = encode('conditions');
@@ -109,31 +109,10 @@ export function podCidrs(bytes: Uint8Array, start: number, end: number): string[
   return one < 0 ? texts : [textAt(bytes, one, end)];
 }
 
-/** `podIPs` of the status `bytes[start..end)`, or the one `podIP`. */
-export function podIps(bytes: Uint8Array, start: number, end: number): string[] {
-  const at = start < 0 ? -1 : findPath(bytes, start, end, POD_IPS);
-  const all =
-    at < 0 ? [] : (parseJson(jsonAt(bytes, at, end)) as ({ ip?: string } | null)[] | null);
-  const texts = (all ?? []).flatMap((item) => item?.ip ?? []);
-  const one = texts.length > 0 || start < 0 ? -1 : findPath(bytes, start, end, POD_IP);
-  return one < 0 ? texts : [textAt(bytes, one, end)];
-}
-
 /** The texts of the list that begins at `at`; other items are left out. */
 function textsAt(bytes: Uint8Array, at: number, end: number): string[] {
   const items: unknown = parseJson(jsonAt(bytes, at, end));
   return Array.isArray(items) ? items.filter((item) => typeof item === 'string') : [];
-}
-
-function jsonAt(bytes: Uint8Array, at: number, end: number): string {
-  const length = skipValue(bytes, at, end) - at;
-  return Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('utf8');
-}
-
-/** The text that begins at `at`, of an address: nothing in it is escaped. */
-function textAt(bytes: Uint8Array, at: number, end: number): string {
-  const text = bytes.subarray(at + 1, skipValue(bytes, at, end) - 1);
-  return Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
 }
 
 /** Where the member `wanted` stands in the item of the list at `start` whose `type` is `type`. */

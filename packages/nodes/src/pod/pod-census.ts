@@ -2,11 +2,11 @@
 import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
-import { podIps } from '../kubelet/node-scan.ts';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
 import { PodColumns, RUNNING, STARTED } from './pod-columns.ts';
 import { PodIps } from './pod-ips.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
+import { podIps } from './pod-ip-fields.ts';
 
 const PHASE_RUNNING = new TextEncoder().encode('Running');
 

@@ -14,7 +14,7 @@ import { isObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
 import { EarlyPods } from './early-pods.ts';
-import type { Disregard } from '../kubelet/node-filter.ts';
+import type { Disregard } from '../client/node-filter.ts';
 import { secondTime } from '../lease/lease-object.ts';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
 import { PodColumns, RUNNING, STARTED } from './pod-columns.ts';

@@ -5,7 +5,7 @@
 import type { Program } from '@megaplane/machinery/cel/program';
 import { listAt } from '@megaplane/machinery/json';
 import { isObject } from '@megaplane/machinery/json-value';
-import { METADATA, type Field } from '../stages/yaml-fields.ts';
+import { METADATA, type Field } from '../yaml/yaml-fields.ts';
 import type { Usage, UsageSubject } from './usage.ts';
 
 interface MetricBucket {

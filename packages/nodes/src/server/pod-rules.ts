@@ -5,7 +5,7 @@
  * (`ClusterLogs`, by a selector). The pod's own form is asked first, and alone if there is one.
  * Within a form an item that names the container is better than the first one that names none.
  */
-import { METADATA, type Field } from '../stages/yaml-fields.ts';
+import { METADATA, type Field } from '../yaml/yaml-fields.ts';
 
 /** One document: whom it is for, and its items. */
 export interface PodRule<Item> {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stageSetFile } from '../stages/stage-sets.ts';
-import { readDocuments } from '../stages/yaml-fields.ts';
+import { readDocuments } from '../yaml/yaml-fields.ts';
 import { PortConfig } from './port-config.ts';
 import { nodeOfPage, renderPage, type MetricPage } from './metric-pages.ts';
 import { statsSummary } from './stats-summary.ts';

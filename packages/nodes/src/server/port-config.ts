@@ -2,7 +2,7 @@
  * What kwok's files and objects say about the kubelets' port, beside stages: Logs, Exec, Attach,
  * PortForward and ResourceUsage, each of one pod or of the cluster, and Metric.
  */
-import type { Field } from '../stages/yaml-fields.ts';
+import type { Field } from '../yaml/yaml-fields.ts';
 import { readMetricPage, type MetricPage } from './metric-pages.ts';
 import {
   PodRules,

@@ -8,7 +8,6 @@
 import { celEnvironment, compileCel, type Program } from '@megaplane/machinery/cel/program';
 import { plainType } from '@megaplane/machinery/cel/builtin-types';
 import { tableOf } from '@megaplane/machinery/cel/functions';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
 import {
   CelError,
@@ -23,8 +22,9 @@ import { isObject } from '@megaplane/machinery/json-value';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import { GoStruct, quantityOf } from '../cel/go-struct.ts';
 import { kwokLibrary } from '../cel/kwok-functions.ts';
-import type { Field } from '../stages/yaml-fields.ts';
+import type { Field } from '../yaml/yaml-fields.ts';
 import { textsOf, type PodRules } from './pod-rules.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 /** Sums that are kept; the one that was looked at longest ago goes first, and begins anew. */
 export const SUMS_MAX = 1_000_000;

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { parseCalls } from '../fidelity/calls.ts';
 import { parsePart } from '../client/membership.ts';
-import { Disregard, selectorOf } from '../kubelet/node-filter.ts';
+import { Disregard, selectorOf } from '../client/node-filter.ts';
 import { commonNetworks } from '../pod/pod-addresses.ts';
 import { listenAddress } from '../server/kubelet-port.ts';
 import { PORT_KINDS } from '../server/port-config.ts';

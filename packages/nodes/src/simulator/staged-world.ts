@@ -11,7 +11,7 @@ import { listAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { EarlyPods } from '../pod/early-pods.ts';
-import type { Disregard } from '../kubelet/node-filter.ts';
+import type { Disregard } from '../client/node-filter.ts';
 import { KUBELET_VERSION } from '../kubelet/node-object.ts';
 import type { KubeletEndpoint } from '../kubelet/node-status.ts';
 import type { PodAddresses, PodNetwork } from '../pod/pod-addresses.ts';

@@ -13,7 +13,7 @@ import { PORT_KINDS } from '../server/port-config.ts';
 import { SimulatedWorld, type WorldParts } from './simulated-world.ts';
 import { KwokObjects, type KwokObject } from '../stages/kwok-objects.ts';
 import { STAGE_API_VERSION } from '../stages/stage-file.ts';
-import { FileError, readDocuments } from '../stages/yaml-fields.ts';
+import { FileError, readDocuments } from '../yaml/yaml-fields.ts';
 
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;

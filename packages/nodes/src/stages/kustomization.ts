@@ -5,7 +5,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { FileError, readDocuments } from './yaml-fields.ts';
+import { FileError, readDocuments } from '../yaml/yaml-fields.ts';
 
 const NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'] as const;
 /** Fields that say nothing about documents, and the one that lists them. */

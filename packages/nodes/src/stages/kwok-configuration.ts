@@ -3,8 +3,8 @@
  * default of a flag. Those that mean nothing here are named in a warning.
  */
 import { putMember } from '@megaplane/base/members';
-import type { Field } from './yaml-fields.ts';
-import { readDocuments } from './yaml-fields.ts';
+import type { Field } from '../yaml/yaml-fields.ts';
+import { readDocuments } from '../yaml/yaml-fields.ts';
 
 export const CONFIGURATION_API_VERSION = 'config.kwok.x-k8s.io/v1alpha1';
 

@@ -9,7 +9,7 @@ import { kustomizedFiles } from './kustomization.ts';
 import type { StageLanguages } from './stage-file.ts';
 import { loadStages, stageSetFile, STAGE_SETS, type KwokFile } from './stage-sets.ts';
 import { takeDocument } from './stage-sets.ts';
-import { FileError } from './yaml-fields.ts';
+import { FileError } from '../yaml/yaml-fields.ts';
 
 /** Bytes that no text has: YAML 1.1 section 5.1 without the line breaks and tabs. */
 // oxlint-disable-next-line no-control-regex

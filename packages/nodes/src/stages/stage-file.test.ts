@@ -10,7 +10,7 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import fc from 'fast-check';
 import { completePatch, podStage, readyPatch } from '../pod/pod-stages.ts';
 import { stageFunctions, type StageWorld } from '../gotemplate/stage-functions.ts';
-import { durationMs } from './go-numbers.ts';
+import { durationMs } from '../yaml/go-numbers.ts';
 import { readStageFile } from './stage-file.ts';
 import { judgeKwokFiles, readKwokFiles } from './kwok-files.ts';
 import {

@@ -1,13 +1,12 @@
 /** Reads Stage files: every construct is compiled, and what cannot be is refused by its place. */
 import { BOOL, DYN } from '@megaplane/machinery/cel/typing';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { compileCel, type Program } from '@megaplane/machinery/cel/program';
 import { stageEnvironment, type ExpressionClock } from '../cel/kwok-functions.ts';
 import { JqError } from '../jq/jq-lexer.ts';
 import { JqQuery } from '../jq/jq.ts';
 import { TemplateError } from '../gotemplate/template-lexer.ts';
 import { Template, type TemplateFunctions } from '../gotemplate/template-run.ts';
-import { METADATA, readDocuments, type Field } from './yaml-fields.ts';
+import { METADATA, readDocuments, type Field } from '../yaml/yaml-fields.ts';
 import type {
   SelectorOperator,
   Stage,
@@ -16,6 +15,7 @@ import type {
   StageSource,
   StageStep,
 } from './stage.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 export const STAGE_API_VERSION = 'kwok.x-k8s.io/v1alpha1';
 

@@ -5,7 +5,7 @@ import { CONFIGURATION_API_VERSION } from './kwok-configuration.ts';
 import { readStageFile, STAGE_API_VERSION, TOP_FIELDS, type OtherDocument } from './stage-file.ts';
 import type { StageLanguages } from './stage-file.ts';
 import type { Stage } from './stage.ts';
-import { FileError, type Field } from './yaml-fields.ts';
+import { FileError, type Field } from '../yaml/yaml-fields.ts';
 
 /** Sets that come with the program; `fast` is what plays without any, as compiled code. */
 export const STAGE_SETS = ['fast', 'general', 'jobs', 'chaos', 'volume', 'metrics'] as const;

@@ -17,7 +17,7 @@ import { isObject } from '@megaplane/machinery/json-value';
 import { selfOf } from '../cel/go-struct.ts';
 import type { JqQuery } from '../jq/jq.ts';
 import type { Template } from '../gotemplate/template-run.ts';
-import { durationMs, wholeNumberOf } from './go-numbers.ts';
+import { durationMs, wholeNumberOf } from '../yaml/go-numbers.ts';
 
 export type SelectorOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
 

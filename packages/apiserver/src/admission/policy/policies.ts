@@ -1,6 +1,5 @@
 /** Policies of both kinds with their bindings: what they are about, and with which parameters. */
 import { admissionEnvironment } from '@megaplane/machinery/cel/admission-environment';
-import type { Environment } from '@megaplane/machinery/cel/checker';
 import { compileCel, OBJECT_COST_MAX, type Program } from '@megaplane/machinery/cel/program';
 import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
 import { CelError, CelObject, type CelValue } from '@megaplane/machinery/cel/values';
@@ -24,6 +23,7 @@ import {
   type Selectors,
 } from '../webhook/matching.ts';
 import { writtenName } from '../../registry/rest/refusal.ts';
+import type { Environment } from '@megaplane/machinery/environment';
 
 /** `matchConstraints` of a policy, or `matchResources` of a binding. */
 export interface MatchResources {

@@ -5,7 +5,7 @@
  */
 import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { doubleText } from '@megaplane/machinery/cel/standard-library';
+import { doubleText } from '@megaplane/machinery/go-floats';
 
 /** Strings are folded at the first space beyond this column. */
 const WIDTH_MAX = 80;

@@ -5,7 +5,6 @@
  * with the additions of Kubernetes; they decide which rules a schema may have, so they stay as they
  * are upstream.
  */
-import type { Checked, Environment } from '../checker.ts';
 import { costRuleOf, type CallEstimate } from './call-estimates.ts';
 import { add, fixed, multiply, NONE, ONE, union, UNKNOWN, type CostRange } from './cost-range.ts';
 import type { Overload } from '../values/functions.ts';
@@ -13,6 +12,7 @@ import { LIST_COST, MAP_COST, STRUCT_COST } from './runtime-cost.ts';
 import type { CallExpr, Expr, Fold, Selection } from '../syntax/syntax.ts';
 import { DYN, type CelType } from '../values/typing.ts';
 import { sizeOf } from '../values/values.ts';
+import type { Checked, Environment } from '../syntax/environment.ts';
 
 /**
  * Fields of a variable whose path has four steps with theirs: cel-go writes all of them into the

@@ -73,11 +73,6 @@ function queryOf({ query }: UrlValue): CelMap {
   return map;
 }
 
-/** Whether Go's `url.ParseRequestURI` takes a text. */
-export function isRequestUri(text: string): boolean {
-  return parseUrl(text) instanceof UrlValue;
-}
-
 export const URL_LIBRARY: Library = {
   'string_to_url: url(string): kubernetes.URL': parseUrl,
   'is_url_string: isURL(string): bool': (text: string) => parseUrl(text) instanceof UrlValue,

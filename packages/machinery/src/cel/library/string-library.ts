@@ -2,7 +2,6 @@
 import { ownMember } from '@megaplane/base/members';
 import type { Library } from '../values/functions.ts';
 import { TEXT_LENGTH_MAX, TOO_LONG_TEXT } from '../values/made-values.ts';
-import { doubleText } from './standard-library.ts';
 import { durationText, timestampText } from '../values/time-library.ts';
 import {
   ArrayList,
@@ -17,6 +16,7 @@ import {
   Uint,
   type CelValue,
 } from '../values/values.ts';
+import { doubleText } from '../../gotext/go-floats.ts';
 
 /** Digits after the point that a format may ask for. */
 const PRECISION_MAX = 1000;

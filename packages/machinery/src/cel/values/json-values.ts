@@ -4,7 +4,6 @@
  */
 import { ownMember, putMember } from '@megaplane/base/members';
 import { parseDurationFormat } from '../../structural/schema/duration-format.ts';
-import { isGoInt } from '../library/go-texts.ts';
 import { equals } from '../../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { durationText, parseTimestamp, timestampText } from './time-library.ts';
@@ -22,6 +21,7 @@ import {
   type CelValue,
 } from './values.ts';
 import { wholeNumber } from '../../json/json-text.ts';
+import { isGoInt } from '../../json/go-integers.ts';
 
 class JsonList extends CelList {
   readonly json: readonly JsonValue[];

@@ -3,9 +3,9 @@
  * use them since 1.34). Dashes in names do not count: `date-time` is `datetime`.
  */
 import { isIPv4, isIPv6 } from 'node:net';
-import { isRequestUri } from '../../cel/library/network-library.ts';
 import { parseDurationFormat } from './duration-format.ts';
 import { isEmail } from '../../gotext/mail-address.ts';
+import { isRequestUri } from '../../gotext/go-url.ts';
 
 export type FormatCheck = (text: string) => boolean;
 

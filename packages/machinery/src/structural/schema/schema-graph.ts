@@ -7,12 +7,11 @@
  * leaves up and each once. Nodes count who uses them and go with the last one.
  */
 import { ownMember } from '@megaplane/base/members';
-import type { ValidationRule } from '../../cel/validation-rules.ts';
 import { partsOf } from './schema-json.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { effectiveFormat, formatCheck } from './formats.ts';
-import type { NumberRule } from '../number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema-node.ts';
+import type { ValidationRule, NumberRule } from './validation-rule.ts';
 
 interface Entry {
   readonly node: SchemaNode;

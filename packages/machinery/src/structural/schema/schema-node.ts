@@ -2,10 +2,9 @@
  * The nodes of a compiled schema. A node holds what pruning, defaulting and validating ask of it,
  * and no more: no titles, no descriptions, no examples.
  */
-import type { ValidationRule } from '../../cel/validation-rules.ts';
 import type { JsonValue } from '../../json/json-value.ts';
-import type { NumberRule } from '../number-rule.ts';
 import type { FormatCheck } from './formats.ts';
+import type { ValidationRule, NumberRule } from './validation-rule.ts';
 
 /** JSON types as bits; the absence of all stands for "any". */
 export const TYPE_BITS = {

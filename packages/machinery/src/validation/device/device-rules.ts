@@ -3,7 +3,6 @@ import { invalidValue } from '../../meta/fielderrors.ts';
 import { goForm } from '../../gotext/go-form.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject } from '../../json/json-value.ts';
-import type { RuleTable } from '../validation.ts';
 import { checkTemplateMetadata, WHOLE_SUBDOMAIN_NAME } from '../field/validation-metadata.ts';
 import { IMMUTABLE, isSame, type Findings } from '../field/validation-rules.ts';
 import { isExtendedResource } from '../field/resource-names.ts';
@@ -16,6 +15,7 @@ import {
 } from './device-claims.ts';
 import { checkBounded } from './device-lists.ts';
 import { checkSlice } from './device-slices.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 export const DEVICE_RULES: RuleTable = {
   'resourceclaims.resource.k8s.io': {

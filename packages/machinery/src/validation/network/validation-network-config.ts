@@ -11,9 +11,9 @@ import { parseNetwork } from '../../meta/ip-address.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import { canonicalIpFaults, canonicalNetworkFaults } from '../field/validation-addresses.ts';
 import { IMMUTABLE, immutable, invalidEach, type Findings } from '../field/validation-rules.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 export const NETWORK_CONFIG_RULES: RuleTable = {
   'ingressclasses.networking.k8s.io': {

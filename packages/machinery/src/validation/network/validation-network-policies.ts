@@ -5,7 +5,6 @@ import { networkStart, parseNetwork, type IpNetwork } from '../../meta/ip-addres
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject } from '../../json/json-value.ts';
 import { portNameErrors, portNumberErrors } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import { checkCidr } from '../field/validation-addresses.ts';
 import {
   checkSelector,
@@ -13,6 +12,7 @@ import {
   invalidEach,
   type Findings,
 } from '../field/validation-rules.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const PROTOCOLS = ['TCP', 'UDP', 'SCTP'];
 const TYPES = ['Ingress', 'Egress'];

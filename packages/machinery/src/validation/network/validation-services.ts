@@ -12,7 +12,6 @@ import {
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { dnsSubdomainErrors, portNumberErrors, qualifiedNameErrors } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import {
   checkCidr,
   checkEndpointIp,
@@ -31,6 +30,7 @@ import {
   oneOfSet,
   type Findings,
 } from '../field/validation-rules.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];

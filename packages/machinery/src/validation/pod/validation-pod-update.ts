@@ -6,13 +6,13 @@ import { goDiff, goForm, goValueOf } from '../../gotext/go-form.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { rangeText } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import { changePodAnnotations, checkSameProfiles, MIRROR } from './validation-pod-annotations.ts';
 import { checkImageSpaces } from './validation-containers.ts';
 import { changeEphemeral, changeSize, NO_FIELD } from './validation-pod-parts.ts';
 import { updatePodStatus } from './validation-pod-status.ts';
 import { checkNotes, checkPodSpec, checkPodTemplate, checkTolerations } from './validation-pods.ts';
 import { eachObject, isSame, type Findings } from '../field/validation-rules.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const INT32_MAX = 2147483647;
 const UPDATABLE =

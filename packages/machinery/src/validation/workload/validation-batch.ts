@@ -12,7 +12,6 @@ import { goForm, selectorForm, sortedMap } from '../../gotext/go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { dnsLabelErrors } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import { checkPodTemplate } from '../pod/validation-pods.ts';
 import { cronFault } from '../../meta/cron-fields.ts';
 import {
@@ -32,6 +31,7 @@ import {
 } from './validation-job-policies.ts';
 import { updateJobStatus } from './validation-job-status.ts';
 import { selectorMatches } from './validation-workloads.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const CRON_NAME_MAX = 52;
 const INDEXED_PARALLELISM_MAX = 100000;

@@ -7,7 +7,6 @@ import { duplicate, invalidValue, printed, required, tooMany } from '../../meta/
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors } from '../../meta/names.ts';
-import type { RuleTable } from '../validation.ts';
 import { checkConditions } from '../field/validation-conditions.ts';
 import {
   eachObject,
@@ -16,6 +15,7 @@ import {
   isSame,
   type Findings,
 } from '../field/validation-rules.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const TEMPLATES_MAX = 8;
 

@@ -12,7 +12,6 @@ import { goForm, selectorForm, sortedMap } from '../../gotext/go-form.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, isObject, type JsonObject } from '../../json/json-value.ts';
 import { escapedJson } from '../../json/quoting.ts';
-import type { RuleTable } from '../validation.ts';
 import { checkClaimSpec } from '../pod/validation-claims.ts';
 import {
   checkAnnotations,
@@ -38,6 +37,7 @@ import {
   REPLICA_SET_COUNTS,
   STATEFUL_SET_COUNTS,
 } from './validation-workload-status.ts';
+import type { RuleTable } from '../field/rule-table.ts';
 
 const MISMATCH = '`selector` does not match template `labels`';
 const STATEFUL_TEXT =

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type OpenStore, openStore } from '@megaplane/store/open';
-import { NEWER, NEWER_SKIP } from '../testing/newer-etcd.sim.ts';
-import { has, startEtcd } from '../testing/peer.sim.ts';
-import { type EtcdServer, serveEtcd } from '../server/run-store.ts';
+import { NEWER, NEWER_SKIP } from '../../testing/newer-etcd.sim.ts';
+import { has, startEtcd } from '../../testing/peer.sim.ts';
+import { type EtcdServer, serveEtcd } from '../../server/run-store.ts';
 
 const SKIP = has('etcdctl') ? false : 'needs etcdctl: apt-get install etcd-client';
 const ENVIRONMENT = { ...process.env, ETCDCTL_API: '3' };

@@ -2,14 +2,14 @@
  * Asks for every request, once users are enabled, whether its caller may do it. What is wrong with
  * a request whatever the caller is left to its handler, which refuses it in etcd's order.
  */
-import type { EtcdContext } from '../call/context.ts';
-import { Compare } from '../kv/compare.ts';
-import type { EtcdFailure } from '../codec/failures.ts';
-import { hasMemberUrls } from '../maintenance/members.ts';
-import { mergedMessage } from '../codec/merged-message.ts';
-import { DeleteRequest, PutRequest } from '../kv/put.ts';
-import { RangeRequest } from '../kv/range.ts';
-import type { Caller, MethodGuard } from '../call/served-methods.ts';
+import type { EtcdContext } from '../../call/context.ts';
+import { Compare } from '../../kv/compare.ts';
+import type { EtcdFailure } from '../../codec/failures.ts';
+import { hasMemberUrls } from '../../maintenance/members.ts';
+import { mergedMessage } from '../../codec/merged-message.ts';
+import { DeleteRequest, PutRequest } from '../../kv/put.ts';
+import { RangeRequest } from '../../kv/range.ts';
+import type { Caller, MethodGuard } from '../../call/served-methods.ts';
 import {
   FIELD_COMPARE,
   FIELD_FAILURE,
@@ -19,13 +19,13 @@ import {
   OP_RANGE,
   OP_TXN,
   TxnRunner,
-} from '../kv/txn.ts';
-import { isDeepMessage } from '../codec/whole-message.ts';
+} from '../../kv/txn.ts';
+import { isDeepMessage } from '../../codec/whole-message.ts';
 import { ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
-import { AUTH } from './auth-failures.ts';
-import type { AuthState, Identity } from './auth-state.ts';
-import { READ, WRITE } from './permissions.ts';
-import type { Now, Tokens } from './tokens.ts';
+import { AUTH } from '../auth-failures.ts';
+import type { AuthState, Identity } from '../auth-state.ts';
+import { READ, WRITE } from '../permissions.ts';
+import type { Now, Tokens } from '../tokens.ts';
 
 type Refusal = EtcdFailure | null;
 type Check = (bytes: Buffer, start: number, end: number, who: Identity | null) => Refusal;

@@ -5,7 +5,7 @@
  * Durations: `250ms`, `90s`, `1h30m`, as Go's time.ParseDuration reads them, without a bare number
  * except 0.
  */
-import { ownMember } from './collections/members.ts';
+import { ownMember } from '../collections/members.ts';
 
 export type Parsed =
   | { readonly kind: 'value'; readonly value: number }

@@ -4,7 +4,7 @@ import type { GrpcClient, GrpcClientCall, GrpcStatus } from '@megaplane/wire/grp
 import { grpcClient } from '@megaplane/wire/grpc-client';
 import { FAILURE_NONE, ProtobufReader } from '@megaplane/wire/protobuf';
 import { writeInt64Field, writeTextField } from '@megaplane/wire/protobuf-write';
-import type { Endpoint } from '../client/endpoints.ts';
+import type { Endpoint } from './endpoints.ts';
 
 const EMPTY: Buffer = Buffer.alloc(0);
 const CALL_MS_MAX = 30_000;

@@ -11,15 +11,15 @@ import {
   writeInt64Field,
   writeTextField,
 } from '@megaplane/wire/protobuf-write';
-import type { EtcdContext } from '../call/context.ts';
-import { ETCD, type EtcdFailure } from '../codec/failures.ts';
-import { isMessage, unlessMalformed } from '../codec/whole-message.ts';
-import { answer } from '../kv/put.ts';
-import { AUTH } from './auth-failures.ts';
-import { type AuthState, ROOT } from './auth-state.ts';
-import { PASSWORD_BYTES_MAX, SALT_BYTES, checkPassword, hashPassword } from './bcrypt.ts';
-import { type Permission, READ_WRITE } from './permissions.ts';
-import type { Now, Tokens } from './tokens.ts';
+import { type EtcdContext, unlessMalformed } from '../../call/context.ts';
+import { ETCD, type EtcdFailure } from '../../codec/failures.ts';
+import { isMessage } from '../../codec/whole-message.ts';
+import { answer } from '../../kv/put.ts';
+import { AUTH } from '../auth-failures.ts';
+import { type AuthState, ROOT } from '../auth-state.ts';
+import { PASSWORD_BYTES_MAX, SALT_BYTES, checkPassword, hashPassword } from '../bcrypt.ts';
+import { type Permission, READ_WRITE } from '../permissions.ts';
+import type { Now, Tokens } from '../tokens.ts';
 
 /** Passwords being hashed or checked at once; more are refused. */
 const PASSWORDS_UNDER_WAY_MAX = 64;

@@ -6,7 +6,7 @@
  */
 import type { Store } from '@megaplane/store/store';
 import { sizeVarint, writeVarint } from '@megaplane/wire/protobuf-write';
-import { keyValueSize, writeKeyValueContent } from '../codec/key-value.ts';
+import { keyValueSize, writeKeyValueContent } from './key-value.ts';
 
 export const TOMBSTONE_MARK = 0x74;
 export const SEPARATOR = 0x5f;

@@ -5,11 +5,11 @@ import { createPrivateKey, createPublicKey, randomBytes, randomInt } from 'node:
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@megaplane/base/limits';
 import type { GrpcMethods } from '@megaplane/wire/grpc';
-import type { EtcdContext } from '../call/context.ts';
+import type { EtcdContext } from '../../call/context.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { AuthService } from './auth-service.ts';
-import { AUTH_DOCUMENT, AuthState } from './auth-state.ts';
-import { JWT_METHODS, JwtTokens, SimpleTokens, type Now, type Tokens } from './tokens.ts';
+import { AUTH_DOCUMENT, AuthState } from '../auth-state.ts';
+import { JWT_METHODS, JwtTokens, SimpleTokens, type Now, type Tokens } from '../tokens.ts';
 
 const SIMPLE_TTL_MS = 300_000;
 const JWT_TTL_MS = 300_000;

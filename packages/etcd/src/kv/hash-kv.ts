@@ -13,7 +13,7 @@ import {
   backendValueSize,
   writeBackendKey,
   writeBackendValue,
-} from './backend-record.ts';
+} from '../codec/backend-record.ts';
 
 const BUCKET = Buffer.from('key');
 const SCRATCH_BYTES = 64 * 1024;
