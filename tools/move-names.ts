@@ -175,7 +175,9 @@ function doorOf(file: string): string {
   if (door === undefined) {
     door = `./${basename(file, '.ts')}`;
     if (json.exports[door] !== undefined) throw new Error(`${path}: ${door} is another file's`);
-    const next = Object.entries({ ...json.exports, [door]: `./${inside}` }).toSorted(([one], [other]) => (one < other ? -1 : 1));
+    const next = Object.entries({ ...json.exports, [door]: `./${inside}` }).toSorted(
+      ([one], [other]) => (one < other ? -1 : 1),
+    );
     texts.set(path, `${JSON.stringify({ ...json, exports: Object.fromEntries(next) }, null, 2)}\n`);
   }
   return `@megaplane/${pkg}/${door.slice(2)}`;

@@ -309,3 +309,9 @@ export interface LeaseTable {
   /** Visits the live record of each attached key: a few thousand in key order, more in no order. */
   eachKey(lease: number, visit: (ref: number) => void): void;
 }
+
+/** Names a boot of the machine by two numbers, 0 and 0 where it is not told. */
+export interface Boot {
+  readonly high: number;
+  readonly low: number;
+}

@@ -111,3 +111,11 @@ export const CLIENT_LIMITS: WireLimits = {
   keepaliveMs: 30_000,
   keepaliveTimeoutMs: 15_000,
 };
+
+export const BLOCK_BYTES: number = 128 * 1024;
+
+/** What is smaller is copied, and pins no block while it waits. */
+export const COPY_BYTES_MAX = 8192;
+
+/** What one turn may send of a connection's watches. */
+export const TURN_BYTES: number = 4 * BLOCK_BYTES;

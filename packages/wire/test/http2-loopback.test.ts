@@ -7,9 +7,10 @@ import type { ClientConnection, RequestFailure, ResponseSink } from '../src/http
 import { prepareFields } from '../src/http/client.ts';
 import { connect } from '../src/dial/connect.ts';
 import type { ConnectOptions } from '../src/dial/connect.ts';
-import type { Exchange, FieldList, Handler } from '../src/http/exchange.ts';
+import type { Exchange, Handler } from '../src/http/exchange.ts';
 import { listen } from '../src/server/listener.ts';
 import type { Listener, ListenOptions } from '../src/server/listener.ts';
+import type { FieldList } from '../src/fields.ts';
 
 interface Answer {
   status: number;

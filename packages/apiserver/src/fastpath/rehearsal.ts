@@ -2,12 +2,13 @@
  * Running a write without writing: the same code on other bytes, with a storage that keeps what it
  * is given to itself, and an edge that draws what it is told to.
  */
-import type { Connection, Exchange, FieldList, UpgradedStream } from '@megaplane/wire/exchange';
+import type { Connection, Exchange, UpgradedStream } from '@megaplane/wire/exchange';
 import { JSON_TYPE } from '../request/negotiation.ts';
 import type { Row, Storage } from '../storage/storage.ts';
 import type { Edge } from '../lister/world.ts';
 import { isQuotaKey } from './independent-kinds.ts';
 import type { Drawn } from './template.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const SUFFIX_LENGTH = 5;
 const SUFFIX_LETTERS = 'bcdfghjklmnpqrstvwxz2456789';

@@ -1,7 +1,8 @@
 // shell: two connections that are one
 import { guarded } from '@megaplane/base/deferred';
 import type { Socket } from 'node:net';
-import type { FieldList, UpgradedStream } from '@megaplane/wire/exchange';
+import type { UpgradedStream } from '@megaplane/wire/exchange';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** The target's answer to the request to upgrade. */
 export interface Answer {

@@ -2,9 +2,9 @@
  * What of a request's head goes on to whom it is passed on, and what of the answer's head comes
  * back: the rules of Go's reverse proxy and of upstream's transport around it.
  */
-import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../request/call.ts';
 import type { Target } from '../webhook/target.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** Fields that are for this server, or for one connection alone. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([

@@ -20,7 +20,6 @@ import {
   unclassified,
   type Status,
 } from '@megaplane/machinery/status';
-import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../request/call.ts';
 import { unsendableField } from '../request/header-text.ts';
 import { goText, requestText } from '../webhook/dial-text.ts';
@@ -28,6 +27,7 @@ import { hostFor, passedFields, returnedFields } from './passed-head.ts';
 import { resolveProxyable } from './proxyable-address.ts';
 import type { Fetched, KubeletFlags, Relay, Target } from '../webhook/target.ts';
 import { openUpgrade, type UpgradeTls } from './upgrade.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** Requests that are being passed on; more get 429. */
 const RELAYED_MAX = 4096;

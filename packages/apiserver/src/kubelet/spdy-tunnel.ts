@@ -6,7 +6,6 @@
 import { guarded } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { FieldList } from '@megaplane/wire/exchange';
 import type { Call } from '../request/call.ts';
 import { joinEnds, type Answer } from './joined-ends.ts';
 import {
@@ -14,6 +13,7 @@ import {
   closeFrame,
   FrameReader,
 } from '@megaplane/machinery/streams/websocket-frames';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** RFC 6455 section 1.3. */
 const ACCEPT_KEY = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';

@@ -4,13 +4,13 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { clientTls } from '@megaplane/base/tls-parts';
 import { unclassified } from '@megaplane/machinery/status';
-import type { FieldList } from '@megaplane/wire/exchange';
 import { fieldLines } from '@megaplane/wire/http1-output';
 import type { Call } from '../request/call.ts';
 import { goText } from '../webhook/dial-text.ts';
 import { answerFields, joinEnds, type Answer } from './joined-ends.ts';
 import type { Target } from '../webhook/target.ts';
 import { isTunnel, tunnel, tunnelFields } from './spdy-tunnel.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** PEM; `isInsecure` takes any certificate. */
 export interface UpgradeTls {

@@ -4,8 +4,8 @@
  * and cost nothing, so only those of whom the rest is awaited are asked for so early. They are
  * asked again when all is there: what is found here keeps nobody out but strangers.
  */
-import { shareOfPeer, type BodyShare } from '@megaplane/wire/body-budget';
-import type { Exchange } from '@megaplane/wire/exchange';
+import { shareOfPeer } from '@megaplane/wire/body-budget';
+import type { Exchange, BodyShare } from '@megaplane/wire/exchange';
 import { authenticate, isUnknown } from '../authentication/authentication.ts';
 import { attributesOf, denial, type Attributes } from '../authorization/authorization.ts';
 import type { Call } from '../request/call.ts';

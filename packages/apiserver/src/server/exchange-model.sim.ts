@@ -3,12 +3,12 @@ import type {
   CloseReason,
   Connection,
   Exchange,
-  FieldList,
   PeerCertificate,
   Rest,
   SharedBytes,
   UpgradedStream,
 } from '@megaplane/wire/exchange';
+import type { FieldList } from '@megaplane/wire/fields';
 
 type Respond = Exchange['respondCopy'];
 

@@ -12,10 +12,10 @@ import type {
   ResponseSink,
 } from '@megaplane/wire/client';
 import { connect, type ConnectTls } from '@megaplane/wire/connect';
-import type { FieldList } from '@megaplane/wire/exchange';
 import { goWords } from './dial-text.ts';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from './webhook-call.ts';
 import { ClientRequests } from './client-requests.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** Longer answers are refused. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;

@@ -16,7 +16,6 @@ import type {
   RequestFailure,
   ResponseSink,
 } from '@megaplane/wire/client';
-import type { FieldList } from '@megaplane/wire/exchange';
 import type {
   Client,
   ClientLimits,
@@ -36,6 +35,7 @@ import { fieldOf, RequestFields, retryAfterOf } from './request-fields.ts';
 import { RequestMetrics } from '../metrics/request-metrics.ts';
 import { Slot } from './slot.ts';
 import { StreamRequest } from './stream-request.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** Places in the queue for `request` alone: control-plane code must get on beside hot producers. */
 const REQUESTS_RESERVED = 1000;

@@ -6,9 +6,9 @@ import type {
   RequestFailure,
   ResponseSink,
 } from '@megaplane/wire/client';
-import type { FieldList } from '@megaplane/wire/exchange';
 import type { StreamHandle, StreamSink } from './client.ts';
 import { retryAfterOf } from './request-fields.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const RETRY_AFTER_SECONDS_MAX = 600;
 

@@ -1,7 +1,8 @@
 // data plane: calls that are counted as they end
 /** Unary calls as their handlers see them; streams are in served-methods.ts. */
-import type { Connection, FieldList } from '@megaplane/wire/exchange';
+import type { Connection } from '@megaplane/wire/exchange';
 import type { GrpcCall, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** Where an answer is counted. */
 export interface AnswerCount {

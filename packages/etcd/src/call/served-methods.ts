@@ -15,9 +15,10 @@ import type {
   GrpcShape,
   InPlaceHandler,
 } from '@megaplane/wire/grpc';
-import type { CloseReason, Connection, FieldList } from '@megaplane/wire/exchange';
+import type { CloseReason, Connection } from '@megaplane/wire/exchange';
 import { type AnswerCount, CountedUnary, PassedCall } from './counted-call.ts';
 import { ETCD, type EtcdFailure } from '../codec/failures.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 /** What it sends was published before: it never waits for the log. */
 const WATCH_PATH = '/etcdserverpb.Watch/Watch';

@@ -3,7 +3,7 @@
  * the bytes of its message and given to the method's handler in this process; streams answer one
  * `{"result":...}` a line. Forms, texts and codes are those of etcd 3.4's gateway.
  */
-import type { CloseReason, Connection, Exchange, FieldList } from '@megaplane/wire/exchange';
+import type { CloseReason, Connection, Exchange } from '@megaplane/wire/exchange';
 import { IN_PLACE_ROOM_BYTES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcCallHandler, GrpcCode, InPlaceCall } from '@megaplane/wire/grpc';
 import { GATEWAY_MARK } from '../auth/service/auth-guard.ts';
@@ -12,6 +12,7 @@ import { encodeJson } from './json-request.ts';
 import { goString, showJson } from './json-response.ts';
 import { JsonDocuments, JsonError, JsonPieces } from './json-text.ts';
 import { GATEWAY_ROUTES, type GatewayRoute } from '../codec/schema.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';

@@ -2,10 +2,11 @@
  * `/health`, `/livez` and `/readyz` as etcd 3.6 answers them: the first as JSON with a reason, the
  * others as a list of named checks, of which only the failed ones are told unless asked.
  */
-import type { Exchange, FieldList } from '@megaplane/wire/exchange';
+import type { Exchange } from '@megaplane/wire/exchange';
 import { FAILURE } from '@megaplane/store/contract';
 import type { Store } from '@megaplane/store/store';
 import type { Exposition } from './exposition.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const TEXT = 'text/plain; charset=utf-8';
 const NO_SNIFF = ['x-content-type-options', 'nosniff'];

@@ -1,11 +1,12 @@
 /** The plain HTTP paths beside gRPC: health, version, metrics, and the JSON gateway. */
 import { constants, gzip } from 'node:zlib';
-import type { Exchange, FieldList, Handler } from '@megaplane/wire/exchange';
+import type { Exchange, Handler } from '@megaplane/wire/exchange';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Health } from './health.ts';
 import type { Origins } from './origins.ts';
 import type { Scrapes } from './scrapes.ts';
 import { ETCD_VERSION } from '../maintenance/maintenance.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';

@@ -1,5 +1,6 @@
 /** Pages of other origins that may ask, etcd's `--cors`. */
-import type { Exchange, FieldList } from '@megaplane/wire/exchange';
+import type { Exchange } from '@megaplane/wire/exchange';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const NONE: FieldList = [];
 

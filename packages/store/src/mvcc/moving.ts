@@ -18,13 +18,13 @@ import {
 } from '../record/arenas.ts';
 import type { KeyClass } from '../record/classes.ts';
 import { PACKED_VALUE_BYTES_MAX, Packer } from '../record/packing.ts';
-import type { Store } from './store.ts';
+import type { StoreParts } from './store-parts.ts';
 
 /** Events behind the last one that was renamed among which the next one mostly is. */
 const NEAR_EVENTS = 64;
 
 export class Mover {
-  readonly #store: Store;
+  readonly #store: StoreParts;
   readonly #packers: (Packer | undefined)[] = [];
   /** The arena that a class's packer knows. */
   readonly #known: number[] = [];
@@ -32,7 +32,7 @@ export class Mover {
   /** Behind the event that was renamed last. */
   #position = 0;
 
-  constructor(store: Store) {
+  constructor(store: StoreParts) {
     this.#store = store;
   }
 

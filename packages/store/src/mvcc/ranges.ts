@@ -6,7 +6,7 @@
  */
 import type { KeyClass } from '../record/classes.ts';
 import { FAILURE, type Page } from '../contract.ts';
-import type { Store } from './store.ts';
+import type { StoreParts } from './store-parts.ts';
 
 const PAGE_REFS_MIN = 16;
 
@@ -16,9 +16,9 @@ export function newPage(): Page {
 }
 
 export class Ranges {
-  readonly #store: Store;
+  readonly #store: StoreParts;
 
-  constructor(store: Store) {
+  constructor(store: StoreParts) {
     this.#store = store;
   }
 

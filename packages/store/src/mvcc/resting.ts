@@ -7,7 +7,7 @@
  */
 import { FLAG_GARBAGE, refAt } from '../record/arenas.ts';
 import type { Mover } from './moving.ts';
-import type { Store } from './store.ts';
+import type { StoreParts } from './store-parts.ts';
 
 /** Records of a slice, half a millisecond of work. */
 const SLICE_RECORDS_MAX = 96;
@@ -24,7 +24,7 @@ const IDLE_WRITES_MAX = 8;
 const SAMPLE_RECORDS = 64;
 
 export class Resting {
-  readonly #store: Store;
+  readonly #store: StoreParts;
   readonly #mover: Mover;
   /** Full arenas, and when that was noticed or they were last found to be in motion. */
   readonly #since: Map<number, number> = new Map();
@@ -34,7 +34,7 @@ export class Resting {
   #nextMs = -Infinity;
   #writes = 0;
 
-  constructor(store: Store, mover: Mover) {
+  constructor(store: StoreParts, mover: Mover) {
     this.#store = store;
     this.#mover = mover;
   }

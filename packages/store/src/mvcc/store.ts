@@ -24,7 +24,7 @@ import { KeyOrder } from '../record/key-order.ts';
 import { Leases } from '../lease/lease-table.ts';
 import { LogBatch } from '../wal/log-batch.ts';
 import { Ranges } from './ranges.ts';
-import { Records } from '../record/records.ts';
+import { Records } from './records.ts';
 import { Sweep } from './sweep.ts';
 import { WatchHub } from '../watch/watch-hub.ts';
 

@@ -12,7 +12,7 @@ import { ARENA_BYTES, FLAG_GARBAGE, arenaOf, refAt } from '../record/arenas.ts';
 import type { KeyClass } from '../record/classes.ts';
 import { Mover } from './moving.ts';
 import { Resting } from './resting.ts';
-import type { Store } from './store.ts';
+import type { StoreParts } from './store-parts.ts';
 
 /** Events looked at per class and slice: about a millisecond, where each is a cache miss or two. */
 const SWEEP_EVENTS_MAX = 1024;
@@ -37,7 +37,7 @@ const COMPACTION_BOUNDS_MS = Array.from({ length: 14 }, (_, n) => 100 * 2 ** n);
 const SLICE_BOUNDS_MS = Array.from({ length: 13 }, (_, n) => 2 ** n);
 
 export class Sweep {
-  readonly #store: Store;
+  readonly #store: StoreParts;
   /** How many read records over several turns: meanwhile nothing moves and nothing is freed. */
   #holders = 0;
   /** Arenas that may be worth emptying, and when they are for certain. */
@@ -63,7 +63,7 @@ export class Sweep {
   readonly #mover: Mover;
   readonly #resting: Resting;
 
-  constructor(store: Store) {
+  constructor(store: StoreParts) {
     this.#store = store;
     this.#mover = new Mover(store);
     this.#resting = new Resting(store, this.#mover);

@@ -7,7 +7,7 @@
 import { type Arenas, CLASSES_MAX } from './arenas.ts';
 import type { Durability, PrefixPolicy, StorageOptions } from '../contract.ts';
 import { EventLog } from './event-log.ts';
-import { HistoryHolds, isMemoryShort } from '../mvcc/history-holds.ts';
+import { HistoryHolds, isMemoryShort } from './history-holds.ts';
 import type { KeyIndex } from './key-index.ts';
 import { Liveness } from './liveness.ts';
 

@@ -37,17 +37,12 @@ import {
 import type { ReadBatch } from './read-batch.ts';
 import { type ShelfStart, recordSize } from './record-shelf.ts';
 import type { Store } from '../mvcc/store.ts';
+import type { Boot } from '../contract.ts';
 
 // What the newest record of a key is.
 const STATE_LIVE = 1;
 const STATE_LEASED = 2;
 const STATE_GRAVE = 3;
-
-/** Names a boot of the machine by two numbers, 0 and 0 where it is not told. */
-export interface Boot {
-  readonly high: number;
-  readonly low: number;
-}
 
 export class Restorer {
   readonly #store: Store;

@@ -11,7 +11,6 @@ import { crc32 } from 'node:zlib';
 import { arenaOf, offsetOf } from '../record/arenas.ts';
 import type { KeyClass } from '../record/classes.ts';
 import { FRAME_HEADER_BYTES } from '../wal/frame.ts';
-import type { Log } from '../open/log.ts';
 import {
   CONTROL_ALARM,
   CONTROL_BYTES,
@@ -27,9 +26,9 @@ import {
 import type { LeaseRows } from '../lease/lease-rows.ts';
 import { SLOTS } from '../wal/log-files.ts';
 import { layUnpacked } from '../mvcc/moving.ts';
-import type { Boot } from '../recovery/restorer.ts';
 import { SnapshotWalk } from './snapshot-walk.ts';
 import type { Store } from '../mvcc/store.ts';
+import type { Boot } from '../contract.ts';
 
 /** Payload of a frame of a snapshot, unless one record is larger: a slice copies no more. */
 const SNAPSHOT_FRAME_BYTES: number = 2 * 1024 * 1024;
@@ -49,9 +48,29 @@ const HISTORY_SHARE = 1 / 4;
 /** Slots that the snapshot leaves to the log. */
 const SLOTS_LEFT = 2;
 
+/** What a snapshot needs of the log that it shortens. */
+export interface SnapshotLog {
+  readonly bytesSinceSnapshot: number;
+  readonly snapshotBytes: number;
+  readonly hasUnlogged: boolean;
+  /** Revisions up to here may be shown without a flushed record; 0 when all have one. */
+  readonly reserved: number;
+  readonly busySlots: number;
+  /** Set by the snapshots: called when the worker has finished one, or found it removed. */
+  onSnapshot: () => void;
+  /** The time that leases go by. */
+  readonly nowMs: number;
+  /** Begins a new segment: what was applied up to now stays in the ones before. */
+  cut(): void;
+  /** Memory for the next frame, its payload behind FRAME_HEADER_BYTES; null while all is in use. */
+  snapshotFrame(): Buffer | null;
+  giveSnapshot(size: number, controlSize: number, revision: number, goesOn: boolean): void;
+  endSnapshot(): void;
+}
+
 export class Snapshots {
   readonly #store: Store;
-  readonly #log: Log;
+  readonly #log: SnapshotLog;
   readonly #term: number;
   #isWanted = false;
   #isWriting = false;
@@ -77,7 +96,7 @@ export class Snapshots {
   #cuts: readonly number[] = [];
 
   /** `boot` names the running boot of the machine. */
-  constructor(store: Store, log: Log, term: number, boot: Boot) {
+  constructor(store: Store, log: SnapshotLog, term: number, boot: Boot) {
     this.#store = store;
     this.#log = log;
     this.#term = term;

@@ -1,7 +1,7 @@
 // data plane
 /** A gRPC call at the server, with an object of its own: all shapes of methods. */
 import { asBuffer } from '@megaplane/base/bytes';
-import type { CloseReason, Connection, FieldList } from '../http/exchange.ts';
+import type { CloseReason, Connection } from '../http/exchange.ts';
 import { ERRORS, readUint32, writeUint32 } from '../http2/frames.ts';
 import {
   GRPC_HEAD,
@@ -12,11 +12,12 @@ import {
 } from './grpc-replies.ts';
 import { timeoutOf } from './grpc-head.ts';
 import { inflate, mayBeCompressed } from './grpc-inflate.ts';
-import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions, GrpcShape } from './grpc.ts';
+import type { GrpcCall, GrpcCallHandler, GrpcCode, GrpcOptions, GrpcShape } from '../http/grpc.ts';
 import { fieldValue } from '../http2/http2-head.ts';
 import type { RequestHead } from '../http2/http2-head.ts';
 import type { Http2Session } from '../http2/http2-session.ts';
 import type { H2Stream, StreamOwner } from '../http2/stream.ts';
+import type { FieldList } from '../fields.ts';
 
 /** What stands before a message: not compressed, and its length. */
 const prefix: Buffer = Buffer.alloc(GRPC_PREFIX_BYTES);

@@ -7,16 +7,16 @@ import type {
   RequestFailure,
   ResponseSink,
 } from '../http/client.ts';
-import type { FieldList } from '../http/exchange.ts';
 import { readUint32, writeUint32 } from '../http2/frames.ts';
 import { MessageReader } from './grpc-call.ts';
 import type { MessageTaker } from './grpc-call.ts';
 import { GRPC_PREFIX_BYTES } from './grpc-replies.ts';
 import { decodeMessage, formatTimeout } from './grpc-text.ts';
-import type { GrpcClient, GrpcClientCall, GrpcCode, GrpcSink, GrpcStatus } from './grpc.ts';
+import type { GrpcClient, GrpcClientCall, GrpcCode, GrpcSink, GrpcStatus } from '../http/grpc.ts';
 import { Http2Client } from '../http2/http2-client.ts';
 import { Http2Request } from '../http2/http2-request.ts';
 import { fieldValue } from '../http2/http2-head.ts';
+import type { FieldList } from '../fields.ts';
 
 const NO_FIELDS: FieldList = [];
 let scratch: Buffer = Buffer.allocUnsafeSlow(65_536);

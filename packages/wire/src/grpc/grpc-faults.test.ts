@@ -6,7 +6,7 @@ import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { GrpcRoutes } from './grpc-routes.ts';
-import type { GrpcCallFactory } from './grpc.ts';
+import type { GrpcCallFactory } from '../http/grpc.ts';
 import { type Listener, listen } from '../server/listener.ts';
 
 let listener: Listener;

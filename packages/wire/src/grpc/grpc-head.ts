@@ -3,16 +3,8 @@ import { isUtf8 } from 'node:buffer';
 import { decodeBase64 } from '@megaplane/base/base64';
 import { quoted } from '@megaplane/base/quoting';
 import { parseTimeout } from './grpc-text.ts';
-import { GRPC_CODES } from './grpc.ts';
-import type { GrpcCode } from './grpc.ts';
+import { GRPC_CODES, type GrpcRefusal } from '../http/grpc.ts';
 import type { RequestHead } from '../http2/http2-head.ts';
-
-export interface GrpcRefusal {
-  readonly code: GrpcCode;
-  readonly message: string;
-  /** Of HTTP: not 200 where what is wrong is no call. */
-  readonly status: number;
-}
 
 /** The last value of a field that has one meaning; undefined without it. */
 export function lastValue(fields: readonly string[], name: string): string | undefined {

@@ -28,8 +28,8 @@ import {
 } from './grpc-replies.ts';
 import { timeoutOf } from './grpc-head.ts';
 import { inflate, mayBeCompressed } from './grpc-inflate.ts';
-import { IN_PLACE_ROOM_BYTES } from './grpc.ts';
-import type { GrpcCall, GrpcCode, GrpcOptions, InPlaceCall } from './grpc.ts';
+import { IN_PLACE_ROOM_BYTES } from '../http/grpc.ts';
+import type { GrpcCall, GrpcCode, GrpcOptions, InPlaceCall } from '../http/grpc.ts';
 import { fieldValue } from '../http2/http2-head.ts';
 import type { Http2Session } from '../http2/http2-session.ts';
 import { Output } from '../http2/output.ts';

@@ -1,8 +1,8 @@
 /** Messages that a client compressed: gzip is what etcd's servers have for them since 3.6. */
 import { gunzipSync } from 'node:zlib';
 import { lastValue } from './grpc-head.ts';
-import { GRPC_CODES } from './grpc.ts';
-import type { GrpcCode } from './grpc.ts';
+import { GRPC_CODES } from '../http/grpc.ts';
+import type { GrpcCode } from '../http/grpc.ts';
 
 const MEMBER_HEAD_BYTES = 10;
 /** The texts of Go's readers for what zlib says. */

@@ -1,14 +1,13 @@
 // data plane
 /** Header blocks of gRPC answers: constant ones prepared, the others written here. */
-import type { FieldList } from '../http/exchange.ts';
-import type { GrpcRefusal } from './grpc-head.ts';
 import { encodeMessage } from './grpc-text.ts';
-import type { GrpcCode, GrpcOptions } from './grpc.ts';
+import type { GrpcCode, GrpcOptions, GrpcRefusal } from '../http/grpc.ts';
 import { readUint32 } from '../http2/frames.ts';
 import { writeStatus } from '../hpack/hpack-encoder.ts';
 import { fieldBlock } from '../hpack/hpack-encoder.ts';
 import type { Http2Session } from '../http2/http2-session.ts';
 import type { H2Stream } from '../http2/stream.ts';
+import type { FieldList } from '../fields.ts';
 
 export const GRPC_PREFIX_BYTES = 5;
 const STATUS_BYTES_MAX = 8;

@@ -2,25 +2,16 @@
 import { assert } from '@megaplane/base/assert';
 import { GrpcInPlace } from './grpc-in-place.ts';
 import { headRefusal, lastValue, quotedOctets, timeoutOf } from './grpc-head.ts';
-import type { GrpcRefusal } from './grpc-head.ts';
 import { isKnownEncoding } from './grpc-inflate.ts';
-import { GRPC_CODES } from './grpc.ts';
+import { GRPC_CODES, type GrpcRoute, type GrpcRefusal } from '../http/grpc.ts';
 import type {
   GrpcCallFactory,
   GrpcMethods,
   GrpcOptions,
   GrpcShape,
   InPlaceHandler,
-} from './grpc.ts';
+} from '../http/grpc.ts';
 import type { RequestHead } from '../http2/http2-head.ts';
-
-/** A registered method: one of the two handlers is set. */
-export interface GrpcRoute {
-  readonly path: string;
-  readonly inPlace: InPlaceHandler | null;
-  readonly factory: GrpcCallFactory | null;
-  readonly shape: GrpcShape;
-}
 
 const OPTIONS: GrpcOptions = {
   messageBytesMax: 4 * 1024 * 1024,

@@ -6,10 +6,10 @@
  * answers may then be produced in any order, and constant ones are prepared once. Clients send the
  * same fields again and again: `HpackEncoder` indexes them.
  */
-import type { FieldList } from '../http/exchange.ts';
 import { DynamicTable, STATIC_BY_FIELD, STATIC_BY_NAME, STATIC_LENGTH } from './hpack-table.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { latin1Write } from '../latin1.ts';
+import type { FieldList } from '../fields.ts';
 
 /** Writes an integer with a prefix of `bits` under the pattern `head` (RFC 7541 5.1). */
 export function writeInteger(

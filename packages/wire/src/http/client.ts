@@ -5,7 +5,7 @@
  * connection never reconnects by itself: its user sees `onClosed` and decides (back-off, other
  * server). Requests given before it is open wait for it.
  */
-import type { FieldList } from './exchange.ts';
+import type { FieldList } from '../fields.ts';
 
 /** How a request failed, and whether the server can have acted on it. */
 export type RequestFailure = {

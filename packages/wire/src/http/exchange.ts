@@ -9,10 +9,7 @@
  * queue of bytes. It writes while `writable()` is above zero, and goes on when `onWritable` calls.
  */
 
-import type { BodyShare } from '../transport/body-budget.ts';
-
-/** Header fields as `[name, value, name, value, ...]`; names in lower case. */
-export type FieldList = readonly string[];
+import type { FieldList } from '../fields.ts';
 
 /** Why an exchange or connection ended before its natural end. */
 export type CloseReason =
@@ -250,3 +247,11 @@ export type StreamsBody = (method: string, path: string) => boolean;
  * nothing of its body is kept. For servers that look at credentials before they read.
  */
 export type BodyOwner = (exchange: Exchange) => BodyShare | null;
+
+/** Whose memory a body is. */
+export interface BodyShare {
+  /** A user, or an address. */
+  readonly name: string;
+  /** Nobody has looked at a credential, or there is none. */
+  readonly isStranger: boolean;
+}

@@ -1,5 +1,6 @@
 /** Collects one request body. A body that comes in one piece is not copied. */
-import type { BodyBudget, BodyShare } from '../transport/body-budget.ts';
+import type { BodyBudget } from '../transport/body-budget.ts';
+import type { BodyShare } from '../http/exchange.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** First room for a body that comes in pieces; what the peer announces is not trusted further. */

@@ -168,7 +168,6 @@ test('both ends understand each other, bodies streamed both ways and held up', (
       };
     },
     streamsBody: () => true,
-    grpc: null,
     bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: assert.ifError,

@@ -13,7 +13,6 @@ import {
   type RequestFailure,
   type ResponseSink,
 } from '../http/client.ts';
-import type { FieldList } from '../http/exchange.ts';
 import { HTTP1_FAILURES, type Http1Head } from './http1-head.ts';
 import { fieldLines, Http1Output } from './http1-output.ts';
 import {
@@ -26,6 +25,7 @@ import {
 } from './http1-parser.ts';
 import { STREAM_QUEUE_BYTES_MAX } from '../limits.ts';
 import type { ClientOptions, Protocol, Transport } from '../transport/transport.ts';
+import type { FieldList } from '../fields.ts';
 
 type RequestState = 'waiting' | 'sent' | 'closed';
 

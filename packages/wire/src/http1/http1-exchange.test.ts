@@ -15,7 +15,6 @@ test('a body that was kept outlives the chunk that it came in, any other does no
       if (exchange.path === '/kept') exchange.keepBody();
     },
     streamsBody: () => false,
-    grpc: null,
     bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: assert.ifError,

@@ -8,17 +8,12 @@
 import { blame } from '@megaplane/base/deferred';
 import { STATUS_CODES } from 'node:http';
 import { assert } from '@megaplane/base/assert';
-import type {
-  CloseReason,
-  Connection,
-  Exchange,
-  FieldList,
-  UpgradedStream,
-} from '../http/exchange.ts';
+import type { CloseReason, Connection, Exchange, UpgradedStream } from '../http/exchange.ts';
 import type { Http1Head } from './http1-head.ts';
 import { fieldLines, Http1Output } from './http1-output.ts';
 import { hasDate } from '../http/response-date.ts';
 import { STREAM_QUEUE_BYTES_MAX } from '../limits.ts';
+import type { FieldList } from '../fields.ts';
 
 const EMPTY = Buffer.alloc(0);
 const LAST_CHUNK = '0\r\n';

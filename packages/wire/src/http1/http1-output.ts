@@ -6,8 +6,8 @@
  * one left: an idle connection holds none.
  */
 import { assert } from '@megaplane/base/assert';
-import type { FieldList } from '../http/exchange.ts';
 import type { Transport } from '../transport/transport.ts';
+import type { FieldList } from '../fields.ts';
 
 /** Octets of a pooled room, and how many the pool keeps for later. */
 const ROOM_BYTES: number = 16 * 1024;

@@ -49,7 +49,6 @@ function run(name: string, request: string): void {
       exchange.respond(200, 'application/json', ANSWER);
     },
     streamsBody: () => false,
-    grpc: null,
     bodies: new BodyBudget(Infinity),
     limits: SERVER_LIMITS,
     onError: (error) => {

@@ -14,7 +14,6 @@ import type {
 } from '../http/client.ts';
 import { REQUESTS_WAITING_MAX } from '../http/client.ts';
 import { AlikeBlocks } from '../hpack/alike-blocks.ts';
-import type { FieldList } from '../http/exchange.ts';
 import {
   ERRORS,
   FLAG_END_HEADERS,
@@ -33,6 +32,7 @@ import { Http2Session } from './http2-session.ts';
 import { KnownBlocks } from '../hpack/known-blocks.ts';
 import type { H2Stream } from './stream.ts';
 import type { ClientOptions, Transport } from '../transport/transport.ts';
+import type { FieldList } from '../fields.ts';
 
 const NO_FIELDS: readonly string[] = [];
 /** Kubernetes API servers give each answer a name of its own. */

@@ -6,7 +6,6 @@ import type {
   CloseReason,
   Connection,
   Exchange,
-  FieldList,
   SharedBytes,
   UpgradedStream,
 } from '../http/exchange.ts';
@@ -17,6 +16,7 @@ import type { RequestHead } from './http2-head.ts';
 import type { Http2Session } from './http2-session.ts';
 import { hasDate } from '../http/response-date.ts';
 import type { H2Stream, StreamOwner } from './stream.ts';
+import type { FieldList } from '../fields.ts';
 
 const NONE: Buffer = Buffer.alloc(0);
 /** Octets of a head's first line: frame head, status, content-length. */

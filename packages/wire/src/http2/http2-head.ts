@@ -1,8 +1,7 @@
 // data plane
 /** What the fields of an HTTP/2 message mean, and whether they may stand together (RFC 9113 8). */
 import { FIRST_COUNTS } from '../http/exchange.ts';
-import type { GrpcRefusal } from '../grpc/grpc-head.ts';
-import type { GrpcRoute } from '../grpc/grpc-routes.ts';
+import type { GrpcRoute, GrpcRefusal } from '../http/grpc.ts';
 
 /** A request's head. Shared by all requests with the same block: never changed. */
 export interface RequestHead {

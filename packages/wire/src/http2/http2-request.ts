@@ -1,10 +1,11 @@
 // data plane
 /** A client's request over HTTP/2: the user's handle, and the stream's owner. */
 import type { ClientStream, PreparedFields, RequestFailure, ResponseSink } from '../http/client.ts';
-import type { CloseReason, FieldList } from '../http/exchange.ts';
+import type { CloseReason } from '../http/exchange.ts';
 import { ERRORS } from './frames.ts';
 import type { Http2Client } from './http2-client.ts';
 import type { H2Stream, StreamOwner } from './stream.ts';
+import type { FieldList } from '../fields.ts';
 
 const NO_FIELDS: readonly string[] = [];
 /** Error codes of RFC 9113 7 by number, for people. */

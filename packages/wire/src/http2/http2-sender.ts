@@ -26,10 +26,17 @@ import {
   writeHeaderFrames,
   writeNumberFrame,
 } from './frames.ts';
-import { QUANTUM_BYTES, QUANTUM_ALONE_BYTES, STREAM_QUEUE_BYTES_MAX } from '../limits.ts';
+import {
+  QUANTUM_BYTES,
+  QUANTUM_ALONE_BYTES,
+  STREAM_QUEUE_BYTES_MAX,
+  BLOCK_BYTES,
+  COPY_BYTES_MAX,
+  TURN_BYTES,
+} from '../limits.ts';
 import type { SharedBytes } from '../http/exchange.ts';
 import type { WireLimits } from '../limits.ts';
-import { BLOCK_BYTES, COPY_BYTES_MAX, giveBlock, Output, takeBlock, TURN_BYTES } from './output.ts';
+import { giveBlock, Output, takeBlock } from './output.ts';
 import { isCrowded } from '../transport/outstanding.ts';
 import { H2Stream, StreamTable } from './stream.ts';
 import type { Transport } from '../transport/transport.ts';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FLAG_END_STREAM, FRAMES, writeFrameHead } from './frames.ts';
-import { BLOCK_BYTES, COPY_BYTES_MAX, Output } from './output.ts';
+import { Output } from './output.ts';
 import type { Transport } from '../transport/transport.ts';
+import { BLOCK_BYTES, COPY_BYTES_MAX } from '../limits.ts';
 
 test('what waits, and is small, holds no block, and leaves in order with what came after', () => {
   const output = new Output();

@@ -10,12 +10,8 @@
  */
 import { FRAME_HEAD_BYTES, FRAMES, writeFrameHead, writeFrameLength } from './frames.ts';
 import type { Transport } from '../transport/transport.ts';
+import { BLOCK_BYTES, COPY_BYTES_MAX, TURN_BYTES } from '../limits.ts';
 
-export const BLOCK_BYTES: number = 128 * 1024;
-/** What is smaller is copied, and pins no block while it waits. */
-export const COPY_BYTES_MAX = 8192;
-/** What one turn may send of a connection's watches. */
-export const TURN_BYTES: number = 4 * BLOCK_BYTES;
 /** The first memory of a turn: an answer or two. */
 const ROOM_BYTES = 2048;
 const NONE: Buffer = Buffer.alloc(0);

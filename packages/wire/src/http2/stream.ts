@@ -1,8 +1,8 @@
 // data plane
 /** Streams of one HTTP/2 connection: their numbers, and a table from identifier to stream. */
-import type { BodyShare } from '../transport/body-budget.ts';
-import type { CloseReason, FieldList } from '../http/exchange.ts';
+import type { CloseReason, BodyShare } from '../http/exchange.ts';
 import type { RequestHead } from './http2-head.ts';
+import type { FieldList } from '../fields.ts';
 
 /** Whom a stream belongs to: an exchange, a gRPC call, a client's request. */
 export interface StreamOwner {

@@ -10,8 +10,8 @@ import { endOfTurn } from '@megaplane/base/deferred';
 import { assert, BrokenInvariant } from '@megaplane/base/assert';
 import { AlikeBlocks } from '../hpack/alike-blocks.ts';
 import type { AnswerBudget } from '../transport/answer-budget.ts';
-import { shareOfPeer, type BodyShare } from '../transport/body-budget.ts';
-import type { Connection, PeerCertificate } from '../http/exchange.ts';
+import { shareOfPeer } from '../transport/body-budget.ts';
+import type { Connection, PeerCertificate, BodyShare } from '../http/exchange.ts';
 import { HeadRoom } from '../transport/head-room.ts';
 import { ERRORS, PREFACE, STREAM_ID_MAX } from '../http2/frames.ts';
 import { grpcRefuse, grpcRefuseLarge } from '../grpc/grpc-replies.ts';
@@ -25,11 +25,18 @@ import { KnownBlocks } from '../hpack/known-blocks.ts';
 import type { H2Stream } from '../http2/stream.ts';
 import type { ServerOptions, Transport } from '../transport/transport.ts';
 
+/** What a server of HTTP/2 serves with. */
+export interface Http2ServerOptions extends ServerOptions {
+  /** gRPC methods; null or absent: such requests reach `handler` as any other. */
+  readonly grpc?: GrpcRoutes | null;
+}
+
 const NONE: Buffer = Buffer.alloc(0);
 const SLASH = 47;
 const NO_FIELDS: readonly string[] = [];
+
 export class Http2Server extends Http2Session implements Connection {
-  readonly options: ServerOptions;
+  readonly options: Http2ServerOptions;
   readonly id: number;
   readonly protocol = 'h2' as const;
   readonly secure: boolean;
@@ -53,7 +60,7 @@ export class Http2Server extends Http2Session implements Connection {
   readonly #grpc: GrpcRoutes | null;
   readonly #answers: AnswerBudget | null;
 
-  constructor(transport: Transport, options: ServerOptions) {
+  constructor(transport: Transport, options: Http2ServerOptions) {
     super(transport, options.limits);
     this.options = options;
     this.id = transport.id;
@@ -61,7 +68,7 @@ export class Http2Server extends Http2Session implements Connection {
     this.unix = transport.unix;
     this.remoteAddress = transport.remoteAddress;
     this.#headRoom = new HeadRoom(options.bodies, this);
-    this.#grpc = options.grpc;
+    this.#grpc = options.grpc ?? null;
     this.#answers = options.answers ?? null;
     this.date = options.date ?? null;
     this.#idleSinceMs = transport.nowMs();

@@ -23,14 +23,14 @@ import type { BodyOwner, Handler, StreamsBody } from '../http/exchange.ts';
 import { PREFACE } from '../http2/frames.ts';
 import type { GrpcRoutes } from '../grpc/grpc-routes.ts';
 import { Http1Server } from '../http1/http1-server.ts';
-import { Http2Server } from './http2-server.ts';
+import { Http2Server, type Http2ServerOptions } from './http2-server.ts';
 import { SERVER_LIMITS } from '../limits.ts';
 import type { WireLimits } from '../limits.ts';
 import type { ReadRounds } from '../transport/read-rounds.ts';
 import { WallDate } from '../http/response-date.ts';
 import { readRounds } from '../transport/socket-read.ts';
 import { monotonicMs, SocketTransport } from '../transport/socket-transport.ts';
-import type { Protocol, ServerOptions } from '../transport/transport.ts';
+import type { Protocol } from '../transport/transport.ts';
 
 /** One for all listeners. */
 const DATE = new WallDate();
@@ -135,7 +135,7 @@ function tellPlain(error: NodeJS.ErrnoException, socket: TLSSocket): void {
 
 class SocketListener implements Listener {
   readonly #options: ListenOptions;
-  readonly #serverOptions: ServerOptions;
+  readonly #serverOptions: Http2ServerOptions;
   readonly #server: Server;
   /** The same one, unless it serves plain connections, too. */
   readonly #tlsServer: TlsServer | null;

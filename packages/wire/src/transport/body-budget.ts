@@ -7,15 +7,7 @@
  * are (`isStranger`) share an eighth in the same way, address by address.
  */
 import { assert } from '@megaplane/base/assert';
-import type { Connection } from '../http/exchange.ts';
-
-/** Whose memory a body is. */
-export interface BodyShare {
-  /** A user, or an address. */
-  readonly name: string;
-  /** Nobody has looked at a credential, or there is none. */
-  readonly isStranger: boolean;
-}
+import type { Connection, BodyShare } from '../http/exchange.ts';
 
 /** The part of all that strangers may hold together. */
 const STRANGERS_PART = 8;

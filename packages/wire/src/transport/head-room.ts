@@ -1,6 +1,6 @@
 /** What an unfinished head of a connection holds of its listener's budget. */
-import { shareOfPeer, type BodyBudget, type BodyShare } from './body-budget.ts';
-import type { Connection } from '../http/exchange.ts';
+import { shareOfPeer, type BodyBudget } from './body-budget.ts';
+import type { Connection, BodyShare } from '../http/exchange.ts';
 import { HEAD_BYTES_FREE } from '../limits.ts';
 
 export class HeadRoom {

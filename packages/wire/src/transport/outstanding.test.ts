@@ -4,8 +4,7 @@ import { FakeTransport, frame, get, HELLO, number } from '../../test/scripted-pe
 import { BodyBudget } from './body-budget.ts';
 import { FRAMES } from '../http2/frames.ts';
 import { Http2Server } from '../server/http2-server.ts';
-import { SERVER_LIMITS } from '../limits.ts';
-import { BLOCK_BYTES } from '../http2/output.ts';
+import { SERVER_LIMITS, BLOCK_BYTES } from '../limits.ts';
 import { countOutstanding, isCrowded } from './outstanding.ts';
 
 const MANY_BYTES = 65 * 1024 * 1024;

@@ -9,7 +9,6 @@ import type { ResponseDate } from '../http/response-date.ts';
 import type { AnswerBudget } from './answer-budget.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { BodyOwner, Handler, PeerCertificate, Rest, StreamsBody } from '../http/exchange.ts';
-import type { GrpcRoutes } from '../grpc/grpc-routes.ts';
 import type { WireLimits } from '../limits.ts';
 
 /** The socket's side, implemented by the shell (and by tests, over plain arrays). */
@@ -87,8 +86,6 @@ export interface ServerOptions {
   readonly date?: ResponseDate;
   /** An error that a handler threw; the exchange was answered 500. */
   readonly onError: (error: unknown) => void;
-  /** gRPC methods, over HTTP/2 only; null: such requests reach `handler` as any other. */
-  readonly grpc: GrpcRoutes | null;
 }
 
 /**

@@ -6,7 +6,7 @@
  * peers that read slowly would pin a whole block each. What leaves is one piece, or neighbours put
  * together.
  */
-import { COPY_BYTES_MAX, TURN_BYTES } from '../http2/output.ts';
+import { COPY_BYTES_MAX, TURN_BYTES } from '../limits.ts';
 
 /**
  * Octets that leave in one write. A socket takes a write or two in each turn of the event loop:

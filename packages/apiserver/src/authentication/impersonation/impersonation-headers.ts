@@ -1,8 +1,8 @@
 /** Whom the header fields of a request ask to act as. */
 import { addToMember } from '@megaplane/base/members';
 import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
-import type { FieldList } from '@megaplane/wire/exchange';
 import { headerText } from '../../request/header-text.ts';
+import type { FieldList } from '@megaplane/wire/fields';
 
 const PREFIX = 'impersonate-';
 const EXTRA_PREFIX = 'impersonate-extra-';

@@ -1,5 +1,5 @@
 // data plane: what stands in a record, by its ref
-import { type Arenas, GRANULE_BITS } from './arenas.ts';
+import { type Arenas, GRANULE_BITS } from '../record/arenas.ts';
 import type { Leases } from '../lease/lease-table.ts';
 
 /** The store's part of reading records; the contract stands in contract.ts. */

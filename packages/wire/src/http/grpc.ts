@@ -6,8 +6,9 @@
  * is made for the call. A *call* method gets an object per call and serves all four shapes of
  * methods (asynchronous unary, server, client and bidirectional streams).
  */
-import type { ClientConnection, RequestFailure } from '../http/client.ts';
-import type { Connection, CloseReason, FieldList } from '../http/exchange.ts';
+import type { ClientConnection, RequestFailure } from './client.ts';
+import type { Connection, CloseReason } from './exchange.ts';
+import type { FieldList } from '../fields.ts';
 
 /** The status codes of gRPC, as their documentation numbers them. */
 export const GRPC_CODES = {
@@ -173,4 +174,19 @@ export interface GrpcClient {
     sink: GrpcSink,
     options?: { readonly tag?: number; readonly timeoutMs?: number },
   ): GrpcClientCall;
+}
+
+/** A registered method: one of the two handlers is set. */
+export interface GrpcRoute {
+  readonly path: string;
+  readonly inPlace: InPlaceHandler | null;
+  readonly factory: GrpcCallFactory | null;
+  readonly shape: GrpcShape;
+}
+
+export interface GrpcRefusal {
+  readonly code: GrpcCode;
+  readonly message: string;
+  /** Of HTTP: not 200 where what is wrong is no call. */
+  readonly status: number;
 }

@@ -6,7 +6,7 @@
  * too. Old records never change, so writes go on; the sweep is held, so that nothing is freed or
  * moved, until `end` is called.
  */
-import type { Store } from '../mvcc/store.ts';
+import type { Store } from './store.ts';
 
 /** Versions looked at per slice: a tenth of a millisecond, or half of one where memory is cold. */
 const SLICE_VERSIONS = 256;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import { FAILURE, type Page } from '../contract.ts';
-import { Store } from './store.ts';
+import { Store } from '../mvcc/store.ts';
 
 const BUDGET_BYTES = 20_000;
 const VALUE_BYTES = 100;

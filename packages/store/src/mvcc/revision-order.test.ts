@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { RevisionOrder } from './revision-order.ts';
-import { Store } from '../mvcc/store.ts';
+import { Store } from './store.ts';
 
 /** Every record in a store, whatever its age, as (main, sub). */
 function everything(store: Store): [number, number][] {

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import grpcJs from '@grpc/grpc-js';
 import fc from 'fast-check';
 import { connect } from '../dial/connect.ts';
-import { grpcClient } from './grpc-client.ts';
-import { GrpcRoutes } from './grpc-routes.ts';
-import { decodeMessage, encodeMessage, formatTimeout, parseTimeout } from './grpc-text.ts';
+import { grpcClient } from '../grpc/grpc-client.ts';
+import { GrpcRoutes } from '../grpc/grpc-routes.ts';
+import { decodeMessage, encodeMessage, formatTimeout, parseTimeout } from '../grpc/grpc-text.ts';
 import type { GrpcCall, GrpcClient, GrpcClientCall, GrpcSink, GrpcStatus } from './grpc.ts';
 import { listen } from '../server/listener.ts';
 
