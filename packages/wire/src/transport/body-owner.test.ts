@@ -9,7 +9,7 @@ import { FRAMES } from '../http2/frames.ts';
 import { GrpcRoutes } from '../grpc/grpc-routes.ts';
 import { HpackDecoder } from '../hpack/hpack-decoder.ts';
 import { Http1Server } from '../http1/http1-server.ts';
-import { Http2Server } from '../server/http2-server.ts';
+import { Http2Server, type Http2ServerOptions } from '../server/http2-server.ts';
 import { SERVER_LIMITS } from '../limits.ts';
 import type { ServerOptions } from './transport.ts';
 
@@ -40,7 +40,7 @@ function http1(options: ServerOptions): Http1Socket {
   return socket;
 }
 
-function http2(options: ServerOptions): FakeTransport {
+function http2(options: Http2ServerOptions): FakeTransport {
   const socket = new FakeTransport();
   socket.protocol = new Http2Server(socket, options);
   socket.send(Buffer.concat([HELLO, ACK]));
