@@ -54,7 +54,7 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/scheduler/src/extenders/extender-answer.ts': GO_BYTES,
   'packages/nodes/src/lease/lease-bytes.ts': ASCII,
   'packages/nodes/src/lease/renew-times.ts': ASCII,
-  'packages/nodes/src/kubelet/node-scan.ts': 'addresses; what is beyond ASCII is none',
+  'packages/nodes/src/pod/pod-ip-fields.ts': 'addresses; what is beyond ASCII is none',
   'packages/nodes/src/gotemplate/sprig-strings.ts': 'sprig and Go go through a text by bytes',
   'packages/nodes/src/gotemplate/sprig-words.ts': 'sprig and Go go through a text by bytes',
   'packages/nodes/src/server/port-forward-sockets.ts': 'base64; what is none is refused behind it',

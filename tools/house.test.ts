@@ -11,8 +11,8 @@ const ROOT = join(import.meta.dirname, '..');
 const UPWARD = lines('tools/upward-imports.txt');
 /** Circles of files by types alone: a line names a circle's files. Lines may only be taken away. */
 const CIRCLES = lines('tools/type-circles.txt');
-const UPWARD_MAX = 97;
-const CIRCLES_MAX = 19;
+const UPWARD_MAX = 75;
+const CIRCLES_MAX = 5;
 
 function lines(path: string): string[] {
   return readFileSync(join(ROOT, path), 'utf8')

@@ -129,7 +129,10 @@ function addImport(path: string, one: Imported): void {
     setImports(path, same.statement, [...list, one]);
     return;
   }
-  const line = `${printed([one], one.source).replace(/\{ ImportNamespaceSpecifier as (\w+) \}/, '* as $1')}\n`;
+  const whole = '{ ImportNamespaceSpecifier as ';
+  const line = `${printed([one], one.source)
+    .replace(whole, '* as {')
+    .replace(/\{(\w+) \}/, '$1')}\n`;
   const last = statements(path).findLast(({ type }) => type === 'ImportDeclaration');
   const now = read(path);
   if (last !== undefined) {

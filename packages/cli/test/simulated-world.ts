@@ -5,8 +5,8 @@ import { WHOLE } from '@megaplane/nodes/membership';
 import { PortConfig } from '@megaplane/nodes/port/port-config';
 import { SimulatedWorld } from '@megaplane/nodes/simulated-world';
 import { SimulatorMetrics } from '@megaplane/nodes/simulator-metrics';
-import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { ClusterSimulation } from './cluster-simulation.ts';
+import type { NodesOptions } from '@megaplane/nodes/nodes-options';
 
 export function simulatedWorld(
   cluster: ClusterSimulation,

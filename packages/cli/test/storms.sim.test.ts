@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import type { NodesOptions } from '@megaplane/nodes/simulator';
 import { readKwokFiles } from '@megaplane/nodes/stages/kwok-files';
 import { ClusterSimulation } from './cluster-simulation.ts';
 import { simulatedWorld } from './simulated-world.ts';
 import { StormyClient } from './stormy-client.ts';
+import type { NodesOptions } from '@megaplane/nodes/nodes-options';
 
 const TICK_MS = 400;
 const MINUTE_MS = 60_000;

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { explainScenario, type Scenario, type StepAnswer } from '../src/explain/explain.ts';
-import { COMPATIBILITY, EXACT, type Compatibility } from '../src/framework/runtime/profile.ts';
+import { COMPATIBILITY, EXACT, type Compatibility } from '../src/framework/compatibility.ts';
 
 const VECTORS = join(import.meta.dirname, '../../../../shared/data/scheduler-vectors');
 const isPresent = existsSync(VECTORS);

@@ -9,7 +9,6 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { isGroupServed } from '../storage/served.ts';
 import type { Fetched } from '../webhook/target.ts';
-import type { RemoteSpec } from './remote-service.ts';
 
 /** Aggregated discovery in the forms that are read, as upstream asks for it. */
 export const DISCOVERY_TYPES: string = ['v2', 'v2beta1']
@@ -129,4 +128,19 @@ const MENTION = /"\$ref":"#\/definitions\/([^"]+)"/g;
 
 function mentionedIn(value: JsonValue): Set<string> {
   return new Set(Array.from(JSON.stringify(value).matchAll(MENTION), ([, name = '']) => name));
+}
+
+/** What the spec says. */
+export interface RemoteSpec {
+  readonly name: string;
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly service: string;
+  readonly port: number;
+  /** PEM; '' takes the system's authorities. */
+  readonly caBundle: string;
+  readonly isInsecure: boolean;
+  readonly groupPriority: number;
+  readonly versionPriority: number;
 }

@@ -2,22 +2,7 @@
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { timestamp } from '../registry/rest/deletion.ts';
-import { RemotePublications } from './remote-publications.ts';
-
-/** What the spec says. */
-export interface RemoteSpec {
-  readonly name: string;
-  readonly group: string;
-  readonly version: string;
-  readonly namespace: string;
-  readonly service: string;
-  readonly port: number;
-  /** PEM; '' takes the system's authorities. */
-  readonly caBundle: string;
-  readonly isInsecure: boolean;
-  readonly groupPriority: number;
-  readonly versionPriority: number;
-}
+import { RemotePublications, type RemoteSpec } from './remote-publications.ts';
 
 export interface Availability {
   readonly isAvailable: boolean;

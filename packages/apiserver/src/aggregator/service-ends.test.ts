@@ -5,7 +5,7 @@ import { World } from '../lister/world.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 import { AccessModel } from '../authentication/access.sim.ts';
 import { missingEnds } from './service-ends.ts';
-import type { RemoteSpec } from './remote-service.ts';
+import type { RemoteSpec } from './remote-publications.ts';
 
 const SPEC = { namespace: 'default', service: 's', port: 443 } as RemoteSpec;
 const SLICES = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';

@@ -4,7 +4,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { decodeRow } from '../serializer/encoder.ts';
 import { findServed, rangeOf } from '../storage/served.ts';
 import type { World } from '../lister/world.ts';
-import type { Availability, RemoteSpec } from './remote-service.ts';
+import type { Availability } from './remote-service.ts';
+import type { RemoteSpec } from './remote-publications.ts';
 
 /** What is missing, where it is: null for Services without an address of the cluster, too. */
 export function missingEnds(

@@ -2,7 +2,6 @@
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeItem, encodeList } from '@megaplane/machinery/protobuf';
-import type { Document } from './discovery.ts';
 import {
   contentType,
   encodingOf,
@@ -75,4 +74,13 @@ function* protobufForm({ groups = [] }: Document): Generator<void, Buffer> {
     yield;
   }
   return encodeList(VERSION, KIND, {}, items);
+}
+
+/** A document with its entity tag, or null where there is none at the path. */
+export interface Document {
+  readonly contentType: string;
+  readonly bytes: Buffer;
+  readonly etag: string;
+  /** Texts of the groups of an aggregated document. */
+  readonly groups?: readonly string[];
 }

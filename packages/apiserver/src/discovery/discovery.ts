@@ -9,22 +9,14 @@
 import { createHash } from 'node:crypto';
 import { groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import type { RemoteService, RemoteSpec } from '../aggregator/remote-service.ts';
+import type { RemoteService } from '../aggregator/remote-service.ts';
 import type { RemoteServices } from '../aggregator/remote-services.ts';
 import { compareVersions } from '../apiextensions/schema/definition-facts.ts';
 import { customGroupText } from '../apiextensions/schema/discovery-text.ts';
 import type { Kinds } from '../apiextensions/schema/kind-registry.ts';
-import { AGGREGATED_PARAMETERS } from './discovery-forms.ts';
+import { AGGREGATED_PARAMETERS, type Document } from './discovery-forms.ts';
 import { isGroupServed } from '../storage/served.ts';
-
-/** A document with its entity tag, or null where there is none at the path. */
-export interface Document {
-  readonly contentType: string;
-  readonly bytes: Buffer;
-  readonly etag: string;
-  /** Texts of the groups of an aggregated document. */
-  readonly groups?: readonly string[];
-}
+import type { RemoteSpec } from '../aggregator/remote-publications.ts';
 
 const AGGREGATED_TYPE: string = `application/json${AGGREGATED_PARAMETERS}`;
 const AGGREGATED_OPEN =

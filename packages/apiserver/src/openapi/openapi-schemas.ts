@@ -3,9 +3,10 @@ import { ownMember, putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { resources } from '@megaplane/machinery/kinds';
 import { findType } from '@megaplane/machinery/schema';
-import type { Field, Scalar, Shape, Type } from '@megaplane/machinery/schema';
+import type { Field, Shape, Type } from '@megaplane/machinery/schema';
 import { descriptionOf, worded } from './openapi-descriptions.ts';
 import { SCHEMA_DEFAULTS, SCHEMA_UNIONS, schemaValues } from '../tables/openapi-values.ts';
+import type { Scalar } from '@megaplane/machinery/zero-values';
 
 export const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta';
 

@@ -15,7 +15,7 @@ import {
 import { decodeContinue, type ContinueToken } from './continue-token.ts';
 import type { Served } from '../storage/served.ts';
 import { parseRevision, revisionFault, type Query } from './query.ts';
-import { shardOf } from './selection.ts';
+import { shardOf } from './shard-selector.ts';
 
 /** One list or watch, checked. `revision` is 0 for "unset" and for `"0"`; see `isUnset`. */
 export interface ListOptions {

@@ -1,17 +1,11 @@
 /** From the selectors of a request to a filter over stored bytes. */
 import { EVERY_FIELD, parseFieldSelector } from '@megaplane/machinery/fieldselectors';
 import { EVERYTHING, parseLabelSelector } from '@megaplane/machinery/selectors';
-import { parseShardSelector, type ShardSelector } from '@megaplane/machinery/sharding/selector';
-import {
-  badRequest,
-  failed,
-  success,
-  unclassified,
-  type Result,
-} from '@megaplane/machinery/status';
+import { badRequest, failed, success, type Result } from '@megaplane/machinery/status';
 import { Filter } from './filter.ts';
 import type { ListOptions } from './list-options.ts';
 import type { Served } from '../storage/served.ts';
+import { shardOf } from './shard-selector.ts';
 
 /** The filter of a list or watch; what does not parse fails with upstream's code and text. */
 export function filterOf(served: Served, options: ListOptions): Result<Filter> {
@@ -48,12 +42,4 @@ function everythingOf(served: Served): Filter {
     everythings.set(served, filter);
   }
   return filter;
-}
-
-/** Upstream's parser of shards gives no API error, which makes its refusals an unclassified 500. */
-export function shardOf(text: string): Result<ShardSelector | null> {
-  if (text === '') return success(null);
-  const parsed = parseShardSelector(text);
-  if (parsed.ok) return success(parsed.selector);
-  return failed(unclassified(`invalid shard selector: ${parsed.error}`));
 }

@@ -12,7 +12,7 @@ import type { Call } from '../request/call.ts';
 import { ANONYMOUS, type Identity } from '../request/identity.ts';
 import { parseRequest } from '../request/request-info.ts';
 import { effectiveName, effectiveVerb } from '../request/request-terms.ts';
-import type { ServerParts } from './server.ts';
+import type { ServerParts } from './server-parts.ts';
 
 /** What the server does with those that are not let in. */
 export interface EarlyAnswers {

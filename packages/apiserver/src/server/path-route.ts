@@ -8,12 +8,12 @@ import { asksForGzip, PACKED_FIELDS } from '../request/gzip-member.ts';
 import { answerFlags } from '../debug/log-flag.ts';
 import { answerProfiling } from '../debug/profiling.ts';
 import { answerFlagz, answerStatusz } from '../debug/zpages.ts';
-import type { Document } from '../discovery/discovery.ts';
 import {
   aggregatedEncoding,
   keptForm,
   makeForm,
   type Encoding,
+  type Document,
 } from '../discovery/discovery-forms.ts';
 import {
   JSON_TYPE,
@@ -27,7 +27,7 @@ import { answerDump, DUMPS_PATH } from '../flowcontrol/flow-dumps.ts';
 import { answerOpenApi } from '../openapi/openapi-route.ts';
 import { VERSION } from '../release.ts';
 import { isGroupServed } from '../storage/served.ts';
-import type { ServerParts } from './server.ts';
+import type { ServerParts } from './server-parts.ts';
 
 const ISSUER_PATH = '/.well-known/openid-configuration';
 const KEYS_PATH = '/openid/v1/jwks';

@@ -3,27 +3,17 @@ import { actFor, guarded } from '@megaplane/base/deferred';
 import { badRequest, generic, unauthorized, type Status } from '@megaplane/machinery/status';
 import { durationFault } from '@megaplane/machinery/times';
 import type { BodyOwner, Exchange } from '@megaplane/wire/exchange';
-import type { RemoteServices } from '../aggregator/remote-services.ts';
-import type { Discovery } from '../discovery/discovery.ts';
-import type { Admission } from '../admission/admission.ts';
-import type { ProcessFacts } from '../debug/process-facts.ts';
-import type { Fairness } from '../flowcontrol/fairness.ts';
-import type { AccessMetrics } from '../authentication/access-metrics.ts';
-import type { AnonymousRule } from '../authentication/authentication-configuration.ts';
-import type { FrontProxy } from '../authentication/front-proxy.ts';
 import {
   authenticate,
   certifiedUntil,
   ignoredTokenWarning,
   isUnknown,
-  type TokenReader,
 } from '../authentication/authentication.ts';
 import {
   attributesOf,
   denial,
   whenDecided,
   type Attributes,
-  type Authorizer,
   type Decision,
   failureText,
   outcomeOf,
@@ -33,14 +23,8 @@ import { ownerOfBody, type EarlyAnswers } from './early-refusal.ts';
 import { whenFresh } from '../lister/freshness.ts';
 import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
 import { answerPath } from './path-route.ts';
-import type { Impersonation } from '../authentication/impersonation/impersonation.ts';
-import type { Health } from './health.ts';
 import { ANONYMOUS, type CredentialNotes, type Identity } from '../request/identity.ts';
-import type { LeaseRenewal } from '../fastpath/lease-renewal.ts';
-import type { Metrics } from './metrics.ts';
 import { isLongRunning } from '../request/long-running.ts';
-import type { RequestTracker } from './request-tracker.ts';
-import type { OpenApiDocuments } from '../openapi/openapi-documents.ts';
 import { OutputGate } from '../storage/output-gate.ts';
 import { Query } from '../request/query.ts';
 import { isUnrouted, parseRequest, type RequestInfo } from '../request/request-info.ts';
@@ -49,7 +33,7 @@ import { answerResource } from './resource-route.ts';
 import { isGroupServed, type Served } from '../storage/served.ts';
 import { answerReadable } from '../serializer/unreadable.ts';
 import { WaitingRenewal } from '../fastpath/waiting-renewal.ts';
-import type { World } from '../lister/world.ts';
+import type { ServerParts } from './server-parts.ts';
 
 const DEFINITION = 'CustomResourceDefinition';
 /** What HTTP knows (RFC 9110 9, RFC 5789): nothing else is looked at. */
@@ -63,33 +47,6 @@ const AUDIT_ID_LENGTH_MAX = 64;
 
 /** Times that a credential is looked at anew while others are asked about it. */
 const ATTEMPTS_MAX = 3;
-
-/** What a server is made of; every part can be replaced in a test. */
-export interface ServerParts {
-  readonly world: World;
-  readonly admission: Admission;
-  readonly authorize: Authorizer;
-  readonly readToken: TokenReader;
-  /** Who may name users in header fields; null: nobody. */
-  readonly frontProxy: FrontProxy | null;
-  readonly health: Health;
-  readonly process: ProcessFacts;
-  readonly impersonation: Impersonation;
-  readonly metrics: Metrics;
-  readonly access: AccessMetrics;
-  readonly discovery: Discovery;
-  readonly openapi: OpenApiDocuments;
-  /** API servers behind this one. */
-  readonly remotes: RemoteServices;
-  readonly tracker: RequestTracker;
-  /** Decides which request goes first; null: none waits for another. */
-  readonly fairness: Fairness | null;
-  /** The short way for lease renewals; null turns it off. */
-  readonly renewals: LeaseRenewal | null;
-  /** `host:port`, as legacy discovery tells it. */
-  readonly address: string;
-  readonly anonymous: AnonymousRule;
-}
 
 /** When a request came, and how long it took then to find out who asks. */
 interface Arrival {

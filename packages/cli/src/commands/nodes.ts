@@ -8,9 +8,9 @@ import type { LogFlags } from '../service/logging.ts';
 import { readNamed } from '../flags/named-file.ts';
 import { serve } from '../service/service.ts';
 import { flagValue, oneOf, wholeNumber, words } from '../parsers/flag-parsers.ts';
-import type { NodesOptions } from '@megaplane/nodes/simulator';
 import type { KwokFile } from '@megaplane/nodes/stages/stage-sets';
 import { chaosCommand } from './nodes-chaos.ts';
+import type { NodesOptions } from '@megaplane/nodes/nodes-options';
 
 type Fidelity = 'lean' | 'kwok' | 'kubelet';
 const FIDELITY = oneOf(['lean', 'kwok', 'kubelet']);

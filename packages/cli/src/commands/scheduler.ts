@@ -4,7 +4,6 @@ import { Command, Option } from 'commander';
 import { addElectionFlags, type ElectionFlags } from '../flags/election-flags.ts';
 import { addForeignFlags, foreignFlags, foreignWarning } from '../flags/foreign-flags.ts';
 import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../service/logging.ts';
-import type { EmulatedVersion } from '@megaplane/scheduler/profile';
 import type { Tie } from '@megaplane/scheduler/tie-walk';
 import type { KlogFlags, LogFlags } from '../service/logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../flags/scheduler-flags.ts';
@@ -12,6 +11,7 @@ import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secu
 import { serve } from '../service/service.ts';
 import { durationOption, flagValues, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
 import type { ExplainFlags } from '../flags/scheduler-files.ts';
+import type { EmulatedVersion } from '@megaplane/scheduler/compatibility';
 
 /** kube-scheduler's. */
 const SECURE_PORT = 10_259;
@@ -197,7 +197,7 @@ async function run(flags: Flags, own: Command): Promise<number> {
   if (flags.kubeconfig === undefined && flags.config === undefined) own.error(KUBECONFIG_MISSING);
   return serve(async () => {
     const { runScheduler } = await import('@megaplane/scheduler/run-scheduler');
-    const { COMPATIBILITY } = await import('@megaplane/scheduler/profile');
+    const { COMPATIBILITY } = await import('@megaplane/scheduler/compatibility');
     const plugins = await readPlugins(flags.plugin);
     const configuration = configurationOf(flags.config, plugins, electionMembers(flags));
     const kubeconfig = flags.kubeconfig ?? configuration.kubeconfig;

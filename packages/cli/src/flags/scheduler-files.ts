@@ -12,11 +12,12 @@ import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
 import { reportText } from '@megaplane/scheduler/explain/report-text';
 import { explainScenario } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
-import { COMPATIBILITY, createProfile, type EmulatedVersion } from '@megaplane/scheduler/profile';
+import { createProfile } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
 import { stringify } from 'yaml';
 import { readNamed } from './named-file.ts';
 import { readStrictText } from './strict-text.ts';
+import { COMPATIBILITY, type EmulatedVersion } from '@megaplane/scheduler/compatibility';
 
 /** A KubeSchedulerConfiguration; throws with every fault of it, a line each. */
 function readConfiguration(

@@ -3,12 +3,8 @@ import { test } from 'node:test';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
 import { FakeServer } from '../../test/fake-server.ts';
-import {
-  createInformer,
-  type Informer,
-  type InformerHandler,
-  type InformerOptions,
-} from './informer.ts';
+import { createInformer, type Informer } from './informer.ts';
+import type { InformerHandler, InformerOptions } from './informer-options.ts';
 
 interface Seen {
   readonly informer: Informer;

@@ -18,7 +18,6 @@ import type { Status } from '@megaplane/machinery/status';
 import { statusOf } from '../rest/answer.ts';
 import { Backoff } from '../rest/backoff.ts';
 import type { Client, StreamHandle, StreamSink } from '../rest/client.ts';
-import type { InformerHandler, InformerMetrics, InformerOptions, Polling } from './informer.ts';
 import { withQuery } from '../rest/list-query.ts';
 import { isInitialEventsEnd } from './object-key.ts';
 import { PAGE_ITEMS, Pages } from './pager.ts';
@@ -34,6 +33,12 @@ import {
   FRAME_BYTES_MAX,
   WatchFrames,
 } from './watch-frames.ts';
+import type {
+  InformerHandler,
+  InformerMetrics,
+  InformerOptions,
+  Polling,
+} from './informer-options.ts';
 
 /** Upstream's pauses after failures, and after how long they begin anew. */
 const BACKOFF = { baseMs: 800, capMs: 30_000, jitter: 1, resetMs: 120_000 };

@@ -9,9 +9,9 @@ import { asBuffer } from '@megaplane/base/bytes';
 import { Float64Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import { Random } from '@megaplane/base/random';
-import type { InformerHandler } from './informer.ts';
 import { ObjectKey } from './object-key.ts';
 import type { Shard } from './shard.ts';
+import type { InformerHandler } from './informer-options.ts';
 
 const EMPTY = Buffer.alloc(0);
 

@@ -1,10 +1,11 @@
 /** What controllers share: one informer per collection, and a board of their work queues. */
 import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
-import { createInformer, type Informer, type Polling } from '@megaplane/client/informer';
+import { createInformer, type Informer } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { MetricBoard } from './metric-board.ts';
 import { QueueBoard } from './queue-metrics.ts';
+import type { Polling } from '@megaplane/client/informer-options';
 
 /**
  * Leases of more nodes than stock Kubernetes supports three times over are read every twenty

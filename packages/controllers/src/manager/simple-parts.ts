@@ -9,7 +9,11 @@ import { ServiceCidrsPart } from '../servicecidrs/service-cidrs-part.ts';
 import { ApprovingPart, CleanerPart, SigningPart } from '../certificates/certificate-parts.ts';
 import { LegacyTokensPart } from '../serviceaccount/legacy-tokens-part.ts';
 import { MirroringPart } from '../endpointslicemirroring/mirroring-part.ts';
-import { CONTROLLER_NAMES, type ControllerName } from '../framework/options.ts';
+import {
+  CONTROLLER_NAMES,
+  type ControllerName,
+  type ControllersOptions,
+} from '../framework/options.ts';
 import type { PodRows } from '../framework/pod-rows.ts';
 import { NodeCidrsPart, poolsOf } from '../nodeipam/node-cidrs-part.ts';
 import { TokenCleanerPart } from '../bootstrap/token-cleaner-part.ts';
@@ -17,7 +21,9 @@ import { BinderPart } from '../volume/binder-part.ts';
 import { ClassProtectionPart } from '../volume/class-protection-part.ts';
 import { EphemeralPart } from '../volume/ephemeral-part.ts';
 import { ExpanderPart } from '../volume/expander-part.ts';
-import type { ForPart, WorkloadPart, WorkloadsOptions } from './workloads.ts';
+import type { Random } from '@megaplane/base/random';
+import type { PartOptions } from '../framework/part-options.ts';
+import type { Authority } from '../certificates/signing.ts';
 
 /** What a row is given. `announce` is that of its component; `pods` makes the table of pods. */
 interface PartContext extends Omit<WorkloadsOptions, 'announce'> {
@@ -141,4 +147,21 @@ export function simpleParts(
     if (part !== undefined) parts.push(part);
   }
   return parts;
+}
+
+/** The options as a controller is given them: with its own client and number of workers. */
+export type ForPart = (...names: readonly ControllerName[]) => WorkloadsOptions;
+
+export interface WorkloadPart {
+  start(): void;
+  stop(): void;
+}
+
+export interface WorkloadsOptions extends PartOptions {
+  readonly chosen: ReadonlySet<ControllerName>;
+  readonly random: Random;
+  readonly options: ControllersOptions;
+  readonly authorities?: ReadonlyMap<string, Authority> | undefined;
+  readonly announce: (component: string) => Announce;
+  readonly now: () => string;
 }

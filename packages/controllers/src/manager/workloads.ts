@@ -1,7 +1,4 @@
 /** The controllers that keep pods: which of them are wanted, over one table of pods. */
-import type { Random } from '@megaplane/base/random';
-import type { PartOptions } from '../framework/part-options.ts';
-import type { Announce } from '../framework/announce.ts';
 import { ClusterRolePart } from '../clusterroleaggregation/cluster-role-part.ts';
 import { CronJobPart } from '../cronjob/cron-job-part.ts';
 import { DaemonSetPart } from '../daemonset/daemon-set-part.ts';
@@ -9,34 +6,20 @@ import { DeploymentPart } from '../deployment/deployment-part.ts';
 import { DisruptionPart } from '../disruption/disruption-part.ts';
 import { EndpointsPart } from '../endpointslice/endpoints-part.ts';
 import { JobPart } from '../job/job-part.ts';
-import type { Authority } from '../certificates/signing.ts';
-import type { ControllerName, ControllersOptions } from '../framework/options.ts';
 import { PacedClient } from '../framework/paced-client.ts';
 import { PodRows } from '../framework/pod-rows.ts';
 import { QuotaPart } from '../resourcequota/quota-part.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from '../replicaset/replicaset.ts';
 import { ReplicaSetPart, type Rolling } from '../replicaset/replicaset-part.ts';
-import { simpleParts } from './simple-parts.ts';
+import {
+  simpleParts,
+  type ForPart,
+  type WorkloadPart,
+  type WorkloadsOptions,
+} from './simple-parts.ts';
 import { StatefulSetPart } from '../statefulset/stateful-set-part.ts';
 import { StorageProtectionPart } from '../volume/storage-protection-part.ts';
 import { TtlPart } from '../job/ttl-part.ts';
-
-export interface WorkloadsOptions extends PartOptions {
-  readonly chosen: ReadonlySet<ControllerName>;
-  readonly random: Random;
-  readonly options: ControllersOptions;
-  readonly authorities?: ReadonlyMap<string, Authority> | undefined;
-  readonly announce: (component: string) => Announce;
-  readonly now: () => string;
-}
-
-export interface WorkloadPart {
-  start(): void;
-  stop(): void;
-}
-
-/** The options as a controller is given them: with its own client and number of workers. */
-export type ForPart = (...names: readonly ControllerName[]) => WorkloadsOptions;
 
 function forPartOf(options: WorkloadsOptions): ForPart {
   const { concurrentSyncs = {}, requestRate } = options.options;

@@ -1,12 +1,13 @@
 /** Deletion of namespaces, and the objects that every namespace has. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { Informer } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { PartOptions } from '../framework/part-options.ts';
 import type { Counter, Histogram } from '../framework/metric-board.ts';
 import { ensureDefault, ROOT_CA_NAME, type NamespaceDefault } from './namespace-defaults.ts';
 import { deleteNamespace, type Left } from './namespace-deletion.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 const DELETION_WORKERS = 10;
 const DEFAULT_WORKERS = 16;

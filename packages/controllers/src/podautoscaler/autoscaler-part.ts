@@ -15,8 +15,9 @@ import { Workers, type WorkResult } from '../framework/workers.ts';
 import { AUTOSCALER_RULES, type AutoscalerRules } from '../framework/autoscaler-rules.ts';
 import { Conditions } from './autoscaler-conditions.ts';
 import { MetricsSource } from './metrics-source.ts';
-import { proposalOf, type Proposal } from './proposals.ts';
+import { proposalOf } from './proposals.ts';
 import { decide, newHistory, remember, type ScalingHistory } from './scaling-rules.ts';
+import type { Proposal } from './foreign-metrics.ts';
 
 const WORKERS = 5;
 /** Upstream's retries of a conflict. */

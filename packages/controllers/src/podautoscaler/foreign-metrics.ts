@@ -7,9 +7,9 @@ import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { milliValueOf, Quantity } from '@megaplane/machinery/quantity';
 import { labelSelectorOf, selectorText } from '@megaplane/machinery/selectors';
 import type { MetricsSource, Read } from './metrics-source.ts';
-import type { Given, Proposal } from './proposals.ts';
 import { countReplicas, type PodUse } from './replica-count.ts';
 import { isWithin, toleranceOf } from './scaling-rules.ts';
+import type { AutoscalerRules } from '../framework/autoscaler-rules.ts';
 
 const FOREIGN = ['Object', 'Pods', 'External'] as const;
 type Foreign = (typeof FOREIGN)[number];
@@ -296,3 +296,25 @@ function printedSelector(selector: JsonObject | undefined): string {
   const list = `[]LabelSelectorRequirement{${expressions}}`;
   return `&LabelSelector{MatchLabels:map[string]string{${labels}},MatchExpressions:${list},}`;
 }
+
+export interface Given {
+  readonly autoscaler: JsonObject;
+  readonly namespace: string;
+  readonly selector: string;
+  /** Replicas that the target is asked for. */
+  readonly current: number;
+  /** Replicas that the target says it has. */
+  readonly running: number;
+  readonly rules: AutoscalerRules;
+  readonly nowMs: number;
+}
+
+/** `text` is what the event says, `whole` what the error of all metrics quotes. */
+export type Proposal =
+  | {
+      readonly ok: true;
+      readonly replicas: number;
+      readonly metric: string;
+      readonly status: JsonObject;
+    }
+  | { readonly ok: false; readonly reason: string; readonly text: string; readonly whole: string };

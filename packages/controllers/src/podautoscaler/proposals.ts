@@ -2,33 +2,10 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
-import type { AutoscalerRules } from '../framework/autoscaler-rules.ts';
-import { foreignProposal, isForeign } from './foreign-metrics.ts';
+import { foreignProposal, isForeign, type Given, type Proposal } from './foreign-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';
 import { toleranceOf } from './scaling-rules.ts';
-
-/** `text` is what the event says, `whole` what the error of all metrics quotes. */
-export type Proposal =
-  | {
-      readonly ok: true;
-      readonly replicas: number;
-      readonly metric: string;
-      readonly status: JsonObject;
-    }
-  | { readonly ok: false; readonly reason: string; readonly text: string; readonly whole: string };
-
-export interface Given {
-  readonly autoscaler: JsonObject;
-  readonly namespace: string;
-  readonly selector: string;
-  /** Replicas that the target is asked for. */
-  readonly current: number;
-  /** Replicas that the target says it has. */
-  readonly running: number;
-  readonly rules: AutoscalerRules;
-  readonly nowMs: number;
-}
 
 export async function proposalOf(
   source: MetricsSource,

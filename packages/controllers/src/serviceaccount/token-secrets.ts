@@ -7,13 +7,14 @@
  * (TokenRequest), bound to the Secret, and ends with it.
  */
 import { CONTENT } from '@megaplane/client/client';
-import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { Informer } from '@megaplane/client/informer';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { SignToken } from './legacy-token.ts';
 import type { PartOptions } from '../framework/part-options.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 const TYPE = 'kubernetes.io/service-account-token';
 const TYPE_TEXT = Buffer.from(`"${TYPE}"`);

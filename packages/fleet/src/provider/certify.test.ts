@@ -6,10 +6,11 @@ import { TransitionAckSchema } from '../contract/tables/provider.ts';
 import { simulatedBackend, staticBackend } from './backends.ts';
 import { readCatalogue, readInventory } from './catalogue.ts';
 import { certify } from './certify.ts';
-import type { CertifyProfile, ProviderCalls, Verdict } from './certify.ts';
+import type { Verdict } from './certify.ts';
 import { CHECKS } from './certify-checks.ts';
 import { Provider } from './provider.ts';
 import { certifyProvider, runProvider } from './run.ts';
+import type { CertifyProfile, ProviderCalls } from './certify-bench.ts';
 
 const LATENCY = { minMs: 30, maxMs: 60 };
 const CATALOGUE = {

@@ -12,8 +12,9 @@ import { CapacityProvider } from '../contract/tables/provider.ts';
 import { simulatedBackend, staticBackend } from './backends.ts';
 import { readCatalogue, readInventory } from './catalogue.ts';
 import { certify } from './certify.ts';
-import type { ProviderCalls, Verdict } from './certify.ts';
+import type { Verdict } from './certify.ts';
 import { Provider } from './provider.ts';
+import type { ProviderCalls } from './certify-bench.ts';
 
 const CALL_MS = 30_000;
 const LIST_MS = 120_000;

@@ -15,16 +15,7 @@ import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts
 import { parseQuantity, Quantity } from '../meta/quantity.ts';
 import { findTypeOfKind, type Field, type Type } from '../scheme/schema.ts';
 import { isVoid } from '../scheme/voids.ts';
-
-/** What a type's absent fields become: constants by field, and a step for what is no constant. */
-export interface DefaultRule {
-  readonly values?: Readonly<Record<string, JsonValue>>;
-  /** Runs after the constants. Changes the object in place. */
-  readonly step?: (object: JsonObject) => void;
-  /** Comes last, for objects of their own: not for templates of such in others. */
-  readonly whole?: (object: JsonObject) => void;
-}
-export type DefaultRules = Readonly<Record<string, DefaultRule>>;
+import type { DefaultRules, DefaultRule } from './default-rules.ts';
 
 /** Types in which no defaults are, and that contain themselves. */
 const CLOSED_TYPES: readonly string[] = ['apiextensions.v1.JSONSchemaProps'];

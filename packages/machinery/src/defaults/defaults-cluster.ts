@@ -2,9 +2,9 @@
  * Defaults of the groups that configure a cluster: admission, access, network, storage, fairness.
  */
 
-import type { DefaultRules } from './defaulting.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject } from '../json/json-value.ts';
+import type { DefaultRules } from './default-rules.ts';
 
 const WEBHOOK = {
   failurePolicy: 'Fail',

@@ -1,11 +1,11 @@
 /** Defaults of the core group. */
 
 import { ownMember, putMember } from '@megaplane/base/members';
-import type { DefaultRules } from './defaulting.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { containersAmounts } from '../meta/pod-resources.ts';
 import { isVoid } from '../scheme/voids.ts';
+import type { DefaultRules } from './default-rules.ts';
 
 const FILE_MODE = 0o644;
 const HOUR_SECONDS = 3600;

@@ -1,9 +1,9 @@
 /** Defaults of the groups that run pods: apps, batch, autoscaling. */
 
-import type { DefaultRules } from './defaulting.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import { isObject, type JsonObject } from '../json/json-value.ts';
 import { isVoid } from '../scheme/voids.ts';
+import type { DefaultRules } from './default-rules.ts';
 
 const INT32_MAX = 2147483647;
 

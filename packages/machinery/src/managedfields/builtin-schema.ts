@@ -2,13 +2,7 @@
 
 import { ownMember } from '@megaplane/base/members';
 import type { JsonValue } from '../json/json-value.ts';
-import {
-  findTypeOfKind,
-  type Field,
-  type Scalar,
-  type Shape,
-  type Type,
-} from '../scheme/schema.ts';
+import { findTypeOfKind, type Field, type Shape, type Type } from '../scheme/schema.ts';
 import {
   ATOMIC_SCHEMA,
   DEDUCED_SCHEMA,
@@ -21,6 +15,7 @@ import {
   type SortedFields,
   type ScalarForm,
 } from './field-schema.ts';
+import type { Scalar } from '../scheme/zero-values.ts';
 
 const SCALAR_FORMS: Readonly<Partial<Record<Scalar, ScalarForm>>> = {
   string: 'string',

@@ -10,30 +10,7 @@ import { ownMember } from '@megaplane/base/members';
 import { embeddedPath } from './embedded-structs.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { TYPES } from './tables/types.ts';
-import { zeroOf, zeroOfStruct } from './zero-values.ts';
-
-/**
- * Values that have no fields of their own. `intOrString` and the `schemaOr...` ones are unions in
- * JSON.
- */
-export type Scalar =
-  | 'string'
-  | 'int32'
-  | 'int64'
-  | 'bool'
-  | 'bytes'
-  | 'double'
-  | 'time'
-  | 'microTime'
-  | 'duration'
-  | 'fieldsV1'
-  | 'quantity'
-  | 'intOrString'
-  | 'raw'
-  | 'json'
-  | 'schemaOrBool'
-  | 'schemaOrArray'
-  | 'schemaOrStringArray';
+import { zeroOf, zeroOfStruct, type Scalar } from './zero-values.ts';
 
 export type Shape =
   | { readonly kind: 'scalar'; readonly scalar: Scalar }

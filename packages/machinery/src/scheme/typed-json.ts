@@ -16,11 +16,12 @@ import {
 import { absentValue, isOmitted, zeroItem, zeroMember } from './normal-form.ts';
 import { canonicalQuantity, parseQuantity, QUANTITY_FAILURES } from '../meta/quantity.ts';
 import { quoted } from '../json/quoting.ts';
-import { findType, type Field, type Scalar, type Shape, type Type } from './schema.ts';
+import { findType, type Field, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from '../meta/times.ts';
 import { formatDuration, parseGoDuration } from '../meta/times.ts';
 import { isListOrMap, isVoidOf, markMap, markVoids } from './voids.ts';
 import { isWrittenInteger, type WrittenNumbers } from '../json/written-numbers.ts';
+import type { Scalar } from './zero-values.ts';
 
 /**
  * Either the object in normal form, or why it is refused. `members` counts the members of all

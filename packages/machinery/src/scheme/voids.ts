@@ -15,14 +15,8 @@
 import { putMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { isEmpty } from './normal-form.ts';
-import {
-  findType,
-  findTypeOfKind,
-  type Field,
-  type Scalar,
-  type Shape,
-  type Type,
-} from './schema.ts';
+import { findType, findTypeOfKind, type Field, type Shape, type Type } from './schema.ts';
+import type { Scalar } from './zero-values.ts';
 
 /** On objects with empty lists or maps within; copies of them have it, too. */
 const VOIDS = Symbol('voids');

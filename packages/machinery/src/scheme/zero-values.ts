@@ -1,7 +1,6 @@
 /** JSON of the zero values of Go, by scalar. */
 
 import type { JsonValue } from '../json/json-value.ts';
-import type { Scalar } from './schema.ts';
 
 /** Scalars that are structs in Go: an encoder writes them even when told to omit what is empty. */
 const STRUCTS: ReadonlyMap<Scalar, JsonValue> = new Map<Scalar, JsonValue>([
@@ -35,3 +34,26 @@ export function zeroOfStruct(scalar: Scalar): JsonValue | undefined {
 export function zeroOf(scalar: Scalar): JsonValue {
   return STRUCTS.get(scalar) ?? PLAIN.get(scalar) ?? null;
 }
+
+/**
+ * Values that have no fields of their own. `intOrString` and the `schemaOr...` ones are unions in
+ * JSON.
+ */
+export type Scalar =
+  | 'string'
+  | 'int32'
+  | 'int64'
+  | 'bool'
+  | 'bytes'
+  | 'double'
+  | 'time'
+  | 'microTime'
+  | 'duration'
+  | 'fieldsV1'
+  | 'quantity'
+  | 'intOrString'
+  | 'raw'
+  | 'json'
+  | 'schemaOrBool'
+  | 'schemaOrArray'
+  | 'schemaOrStringArray';

@@ -2,7 +2,8 @@
 
 import { WIRE_BYTES, WIRE_VARINT } from '@megaplane/wire/protobuf';
 import { absentValue } from '../scheme/normal-form.ts';
-import type { Field, Omission, Scalar, Shape, Type } from '../scheme/schema.ts';
+import type { Field, Omission, Shape, Type } from '../scheme/schema.ts';
+import type { Scalar } from '../scheme/zero-values.ts';
 
 /** How a value is read from a message and written as JSON. */
 export const TEXT_STRING = 0;

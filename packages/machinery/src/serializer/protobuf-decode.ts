@@ -12,8 +12,9 @@ import { parseJson } from '../json/json-text.ts';
 import { type JsonObject, type JsonValue, setMember } from '../json/json-value.ts';
 import { absentValue, isOmitted, zeroMember } from '../scheme/normal-form.ts';
 import { parseQuantity, QUANTITY_FAILURES } from '../meta/quantity.ts';
-import { findType, type Field, type Scalar, type Shape, type Type } from '../scheme/schema.ts';
+import { findType, type Field, type Shape, type Type } from '../scheme/schema.ts';
 import { formatDuration, formatMicroTime, formatTime } from '../meta/times.ts';
+import type { Scalar } from '../scheme/zero-values.ts';
 
 /** Messages nested deeper than this are refused. */
 export const PROTOBUF_DEPTH_MAX = 100;

@@ -9,8 +9,9 @@ import { BackwardWriter } from './backward-writer.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { closeEnvelope, openEnvelope } from './protobuf-envelope.ts';
 import { escapedJson } from '../json/quoting.ts';
-import { findType, type Field, type Scalar, type Shape, type Type } from '../scheme/schema.ts';
+import { findType, type Field, type Shape, type Type } from '../scheme/schema.ts';
 import { parseGoDuration, parseTime } from '../meta/times.ts';
+import type { Scalar } from '../scheme/zero-values.ts';
 
 const VARINT = 0;
 const FIXED64 = 1;

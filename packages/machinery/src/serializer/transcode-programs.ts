@@ -2,7 +2,8 @@
 
 import { KnownPart } from './known-part.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
-import type { Field, Scalar, Shape, Type } from '../scheme/schema.ts';
+import type { Field, Shape, Type } from '../scheme/schema.ts';
+import type { Scalar } from '../scheme/zero-values.ts';
 
 /** How a value is read from JSON bytes and written to protobuf. */
 export const OP_STRING = 0;

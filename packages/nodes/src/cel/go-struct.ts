@@ -15,7 +15,8 @@ import {
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { parseQuantity } from '@megaplane/machinery/quantity';
-import { findTypeOfKind, type Scalar, type Shape, type Type } from '@megaplane/machinery/schema';
+import { findTypeOfKind, type Shape, type Type } from '@megaplane/machinery/schema';
+import type { Scalar } from '@megaplane/machinery/zero-values';
 
 /** The first of January of the year 1, which a `time.Time` is without a value. */
 const YEAR_ONE = new Timestamp(-62_135_596_800_000_000_000n);

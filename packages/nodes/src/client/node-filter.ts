@@ -3,7 +3,6 @@
  * as kwok does. A node that gains or loses them comes and goes like one that is made and deleted.
  */
 import { Uint8Column } from '@megaplane/base/column';
-import type { InformerHandler } from '@megaplane/client/informer';
 import { objectAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -14,6 +13,7 @@ import {
   parseLabelSelector,
   type LabelSelector,
 } from '@megaplane/machinery/selectors';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 /** A selector of a flag; throws an Error that names the flag. */
 export function selectorOf(flag: string, text: string): LabelSelector {

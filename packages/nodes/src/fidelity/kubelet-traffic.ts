@@ -5,7 +5,6 @@
  */
 import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
 import { CONTENT, type Client } from '@megaplane/client/client';
-import type { InformerHandler } from '@megaplane/client/informer';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
@@ -15,6 +14,7 @@ import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import type { Call } from './calls.ts';
 import { CsiNodes } from './csi-nodes.ts';
 import { KubeletWatch } from './kubelet-watch.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 /** Watches that are begun in one tick: a start must not be a storm. */
 export const STARTS_PER_TICK = 100;

@@ -4,12 +4,13 @@
  *     node --expose-gc packages/nodes/src/kubelet/kubelets.bench.ts [nodes] [pods]
  */
 import type { Client, SendDone, StreamSink } from '@megaplane/client/client';
-import { createInformer, type InformerHandler } from '@megaplane/client/informer';
+import { createInformer } from '@megaplane/client/informer';
 import { PodAddresses } from '../pod/pod-addresses.ts';
 import { Kubelets, STATUS_PERIOD_MS } from './kubelets.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from './node-object.ts';
 import { Pods } from '../pod/pods.ts';
 import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 const NODES = Number(process.argv[2] ?? 1_000_000);
 const PODS = Number(process.argv[3] ?? 1_000_000);

@@ -15,7 +15,6 @@
  */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
-import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { resourceVersionOf } from '@megaplane/machinery/scan';
 import { parseJson } from '@megaplane/machinery/json-text';
@@ -40,6 +39,7 @@ import { statusPatch } from './node-status.ts';
 import type { PodNetwork } from '../pod/pod-addresses.ts';
 import * as nodeScan from './node-scan.ts';
 import type { KubeletsOptions } from './kubelets-options.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 /** A renewal every quarter of the lease's duration, as kubelets do. */
 export const RENEWALS_PER_DURATION = 4;

@@ -1,5 +1,4 @@
 /** Counts and addresses of pods whose stages come from files, by row of the pods' informer. */
-import type { InformerHandler } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
@@ -7,6 +6,7 @@ import { PodColumns, RUNNING, STARTED } from './pod-columns.ts';
 import { PodIps } from './pod-ips.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { podIps } from './pod-ip-fields.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 const PHASE_RUNNING = new TextEncoder().encode('Running');
 

@@ -7,7 +7,6 @@
  */
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
-import type { InformerHandler } from '@megaplane/client/informer';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -32,6 +31,7 @@ import {
 } from './pod-stages.ts';
 import { RoomCalls } from '../client/room-calls.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 export const RETRY_MS_MIN = 1000;
 export const RETRY_MS_MAX = 64_000;

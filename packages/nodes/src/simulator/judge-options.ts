@@ -9,7 +9,7 @@ import { Disregard, selectorOf } from '../client/node-filter.ts';
 import { commonNetworks } from '../pod/pod-addresses.ts';
 import { listenAddress } from '../server/kubelet-port.ts';
 import { PORT_KINDS } from '../server/port-config.ts';
-import type { NodesOptions } from './simulator.ts';
+import type { NodesOptions } from './nodes-options.ts';
 
 export type JudgedOptions = Pick<
   NodesOptions,

@@ -1,7 +1,7 @@
 /** The simulated nodes and pods of one process, wired: informers, kubelets, pods and stages. */
 import { Uint32Column } from '@megaplane/base/column';
 import type { Client } from '@megaplane/client/client';
-import type { Informer, InformerHandler } from '@megaplane/client/informer';
+import type { Informer } from '@megaplane/client/informer';
 import { createInformer } from '@megaplane/client/informer';
 import { readPages, type PagerResult } from '@megaplane/client/pager';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
@@ -27,7 +27,6 @@ import { readStageFile } from '../stages/stage-file.ts';
 import type { Stage } from '../stages/stage.ts';
 import type { KubeletClock } from '../lease/renew-times.ts';
 import { Registration } from '../kubelet/registration.ts';
-import type { NodesOptions } from './simulator.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { FileError } from '../yaml/yaml-fields.ts';
 import { defaultMetrics } from '../stages/kwok-files.ts';
@@ -35,6 +34,8 @@ import { loadStages, takeDocument, type KwokFile } from '../stages/stage-sets.ts
 import { StagedWorld } from './staged-world.ts';
 import { tryOn } from '../client/try-on.ts';
 import { UidShard } from '../client/uid-shard.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
+import type { NodesOptions } from './nodes-options.ts';
 
 /** Nodes whose leases are taken within this time are read together. */
 const HELD_TOGETHER_MS = 200;

@@ -6,7 +6,7 @@
 import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
-import { createInformer, type Informer, type InformerHandler } from '@megaplane/client/informer';
+import { createInformer, type Informer } from '@megaplane/client/informer';
 import { listAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -24,6 +24,7 @@ import type { Stage } from '../stages/stage.ts';
 import { isPassing, tryOn } from '../client/try-on.ts';
 import { stageFunctions, type StageWorld } from '../gotemplate/stage-functions.ts';
 import type { StageLanguages } from '../stages/stage-file.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 /** A server in trouble is asked for so long what kinds it has. */
 const DISCOVERY_MS_MAX = 120_000;

@@ -17,7 +17,6 @@ import { TimerWheel } from '@megaplane/base/wheel';
 import type { Client } from '@megaplane/client/client';
 import { STATUS_NONE } from '@megaplane/client/client';
 import type { EventRecorder } from '@megaplane/client/event-recorder';
-import type { InformerHandler } from '@megaplane/client/informer';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -34,6 +33,7 @@ import {
   type StageResource,
 } from './stage-requests.ts';
 import { chooseStage, delayOf, StageError, StageSubject, type Stage } from './stage.ts';
+import type { InformerHandler } from '@megaplane/client/informer-options';
 
 /** Memory for the states of objects that wait for their delay. */
 const WAITING_BYTES_MAX: number = 512 * 1024 * 1024;

@@ -6,7 +6,7 @@ import { ApiWriter } from './api-writer.ts';
 import { EventWriter } from './event-writer.ts';
 import { PLACE } from '../cache/pod-table.ts';
 import { SchedulerCore } from '../core/scheduler-core.ts';
-import { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 
 interface Sent {
   readonly line: string;

@@ -6,14 +6,14 @@ import { CONTENT, STATUS_NONE, type Client, type SendDone } from '@megaplane/cli
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { EventText, EventWriter, Subject } from './event-writer.ts';
 import type { ExtenderCall } from '../extenders/extender.ts';
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { PodObject } from '../api/objects.ts';
 import { PLACE } from '../cache/pod-table.ts';
 import { uidText } from '../api/pod-uid.ts';
 import { DEFAULT_SCHEDULER_NAME } from '../framework/runtime/profile.ts';
 import type { ObjectWrite } from '../framework/reservation.ts';
 import type { SchedulerCore } from '../core/scheduler-core.ts';
-import type { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import type { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 

@@ -3,17 +3,16 @@
  * requests, selectors, tolerations, priority. What is found out about a class serves all of them.
  */
 import { PLACEMENT_MEMBERS } from '../api/placement-members.ts';
-import { preferredOf, namedNodes, type WeightedTerm } from '../framework/plugins/node-affinity.ts';
-import { imageName, volumeImages } from '../framework/plugins/image-locality.ts';
 import { isBuiltIn } from '../api/volume-migration.ts';
 import { HOSTNAME_KEY } from './node-facts.ts';
 import { RequiredNodes, type NodeTest } from '../api/node-selector.ts';
 import type { Container, NodeSelectorTerm, PodObject, Toleration, Volume } from '../api/objects.ts';
 import { PodInfo, type HostPort } from '../framework/pod-info.ts';
-import { requiredFeatures } from '../framework/plugins/node-declared-features.ts';
-import { SCALARS_MAX } from '../placement/topology/class-rules.ts';
 import { podRequestsForScore, type Resources } from '../api/resources.ts';
 import type { Usages } from './usage.ts';
+import { imageName, volumeImages } from '../api/pod-images.ts';
+import { preferredOf, namedNodes, type WeightedTerm } from '../api/node-affinity.ts';
+import { requiredFeatures } from '../api/declared-features.ts';
 
 /** Whether a node has devices for the claims of a pod. */
 export interface NodeDevices {
@@ -195,3 +194,6 @@ function exoticPart({ spec }: PodObject, info: PodInfo): string {
   if (namedNodes({ metadata: { name: '' }, spec })?.size === 0) return 'conflicting node names';
   return (spec.resourceClaims ?? []).length > 0 ? ONLY_CLAIMS : '';
 }
+
+/** Scalar resources of one class that fit into the mask; classes with more are exotic. */
+export const SCALARS_MAX = 16;

@@ -6,11 +6,7 @@
 import type { NodeTable } from './node-table.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { KubeObject } from '../api/objects.ts';
-import {
-  limitsOf,
-  type AttachmentObject,
-  type CsiNodeObject,
-} from '../framework/plugins/node-volume-limits.ts';
+import { limitsOf, type AttachmentObject, type CsiNodeObject } from '../framework/attach-limits.ts';
 
 const CSI_NODE = 'CSINode';
 const ATTACHMENT = 'VolumeAttachment';

@@ -10,12 +10,12 @@ import { activeProfiles, type ProfileOptions } from '../placement/active-profile
 import type { Attempt } from '../queue/attempt.ts';
 import { Bell } from '../queue/bell.ts';
 import type { ExtenderConfiguration } from '../config/configuration.ts';
-import { ClusterView, type ClaimStatuses } from '../cache/cluster-view.ts';
-import type { ResourceClaimObject } from '../dynamicresources/device-objects.ts';
+import { ClusterView, type ClaimStatuses } from '../view/cluster-view.ts';
+import type { ResourceClaimObject } from '../devices/device-objects.ts';
 import { EXTENDERS, createExtenders, type Extender } from '../extenders/extender.ts';
-import type { Answer, Question } from '../extenders/extender.ts';
+import type { Question } from '../extenders/extender.ts';
 import type { Asking } from '../extenders/extender-rounds.ts';
-import { refusalOf, type Failure } from '../placement/failure.ts';
+import { refusalOf, type Failure } from '../placement/topology/failure.ts';
 import { Gatekeeper } from '../queue/gatekeeper.ts';
 import { Identities } from '../cache/identities.ts';
 import { gangCycle, UNSCHEDULABLE, type GangHost } from '../podgroup/gang-cycle.ts';
@@ -25,7 +25,7 @@ import { factsOf, type NodeFacts } from '../cache/node-facts.ts';
 import { NodeReader } from '../cache/node-reader.ts';
 import { NodeTable } from '../cache/node-table.ts';
 import { NominationKeeper } from '../queue/nomination-keeper.ts';
-import { Nominator } from '../placement/nominator.ts';
+import { Nominator } from '../placement/topology/nominator.ts';
 import type { KubeObject, NodeObject } from '../api/objects.ts';
 import { keyOf as keyOfObject } from '../api/objects.ts';
 import { ObjectStore } from '../cache/object-store.ts';
@@ -42,6 +42,7 @@ import { Reservations } from './reservations.ts';
 import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from '../queue/scheduling-queue.ts';
 import { TermWatch } from '../placement/topology/term-watch.ts';
 import type { GroupTry } from '../metrics/work-metrics.ts';
+import type { Answer } from '../extenders/extender-answer.ts';
 
 export interface CoreOptions extends ProfileOptions {
   readonly queueLimits?: QueueLimits;

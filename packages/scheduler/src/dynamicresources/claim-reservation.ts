@@ -6,7 +6,11 @@ import { namedMappings, type ExtendedClaim } from './extended-resources.ts';
 import type { PodObject } from '../api/objects.ts';
 import type { KnownObjects, ObjectWrite, Reservation } from '../framework/reservation.ts';
 import { ALLOCATING_CLAIM } from '../framework/reservation.ts';
-import { claimText, type AllocationResult, type ResourceClaimObject } from './device-objects.ts';
+import {
+  claimText,
+  type AllocationResult,
+  type ResourceClaimObject,
+} from '../devices/device-objects.ts';
 
 /** Keeps a claim that is in use from vanishing. */
 const FINALIZER = 'resource.kubernetes.io/delete-protection';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NodeInfo } from '../framework/node-info.ts';
-import { allocatedBy } from './allocated-devices.ts';
+import { allocatedBy } from '../devices/allocated-devices.ts';
 import { DeviceAllocator, type Allocation } from './device-allocator.ts';
-import type { Device, DeviceClassObject, ResourceClaimObject } from './device-objects.ts';
-import { SliceIndex, type Slice } from './device-pools.ts';
+import type { Device, DeviceClassObject, ResourceClaimObject } from '../devices/device-objects.ts';
+import { SliceIndex, type Slice } from '../devices/device-pools.ts';
 
 const node = new NodeInfo({ metadata: { name: 'n', labels: { zone: 'a' } } });
 const GPU: DeviceClassObject = {

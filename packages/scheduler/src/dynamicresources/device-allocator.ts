@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { Matchable } from '../api/node-selector.ts';
 import type { NodeSelectorObject, NodeSelectorTerm, SelectorRequirement } from '../api/objects.ts';
-import type { AllocatedDevices } from './allocated-devices.ts';
-import { takenCapacity } from './device-capacity.ts';
+import type { AllocatedDevices } from '../devices/allocated-devices.ts';
+import { takenCapacity } from '../devices/device-capacity.ts';
 import { constraintOf, type ConstraintState } from './device-constraints.ts';
 import type {
   AllocatedDevice,
@@ -16,9 +16,9 @@ import type {
   DeviceDemand,
   DeviceRequest,
   ResourceClaimObject,
-} from './device-objects.ts';
-import { claimText } from './device-objects.ts';
-import { isForNode, poolsOf, type Pool, type SliceIndex } from './device-pools.ts';
+} from '../devices/device-objects.ts';
+import { claimText } from '../devices/device-objects.ts';
+import { isForNode, poolsOf, type Pool, type SliceIndex } from '../devices/device-pools.ts';
 import { CLAIM_DEVICES_MAX, candidatesOf, DeviceSearch } from './device-search.ts';
 import type { Candidate, ClaimPlan, Option, Picked } from './device-search.ts';
 import { matchesDevice } from './device-selectors.ts';

@@ -1,6 +1,6 @@
 /** What devices of one claim must have in common, or must not. */
 import { ownMember } from '@megaplane/base/members';
-import type { Device, DeviceAttribute, DeviceConstraint } from './device-objects.ts';
+import type { Device, DeviceAttribute, DeviceConstraint } from '../devices/device-objects.ts';
 
 /** Devices that were picked so far for the requests of one constraint. */
 export interface ConstraintState {

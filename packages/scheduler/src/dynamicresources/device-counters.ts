@@ -1,9 +1,9 @@
 /** Counters that partitions of a device share: what is left of them in a pool (KEP-4815). */
 import { Quantity } from '@megaplane/machinery/quantity';
-import type { AllocatedDevices } from './allocated-devices.ts';
-import { quantityOf } from './device-capacity.ts';
-import { deviceId, type Device } from './device-objects.ts';
-import type { Pool } from './device-pools.ts';
+import type { AllocatedDevices } from '../devices/allocated-devices.ts';
+import { quantityOf } from '../devices/device-capacity.ts';
+import { deviceId, type Device } from '../devices/device-objects.ts';
+import type { Pool } from '../devices/device-pools.ts';
 
 const ZERO = new Quantity(0n, 0, 'DecimalSI');
 const counterKey = (set: string, counter: string): string => `${set} ${counter}`;

@@ -4,7 +4,8 @@ import { Cluster } from '../framework/cluster.ts';
 import { Evaluator } from '../placement/evaluator.ts';
 import type { KubeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
-import { COMPATIBILITY, createProfile } from '../framework/runtime/profile.ts';
+import { createProfile } from '../framework/runtime/profile.ts';
+import { COMPATIBILITY } from '../framework/compatibility.ts';
 
 const RESOURCE = 'example.com/dev';
 

@@ -5,10 +5,14 @@
 import type { NodeInfo } from '../framework/node-info.ts';
 import { ALLOCATING_CLAIM } from '../framework/reservation.ts';
 import type { KnownDevices, Snapshot } from '../framework/snapshot.ts';
-import { allocatedBy } from './allocated-devices.ts';
-import type { Device, DeviceClassObject } from './device-objects.ts';
-import { deviceId, type ResourceClaimObject, type ResourceSliceObject } from './device-objects.ts';
-import { isForNode, SliceIndex } from './device-pools.ts';
+import { allocatedBy } from '../devices/allocated-devices.ts';
+import type { Device, DeviceClassObject } from '../devices/device-objects.ts';
+import {
+  deviceId,
+  type ResourceClaimObject,
+  type ResourceSliceObject,
+} from '../devices/device-objects.ts';
+import { isForNode, SliceIndex } from '../devices/device-pools.ts';
 import { matchesDevice } from './device-selectors.ts';
 import { classBehind } from './extended-resources.ts';
 

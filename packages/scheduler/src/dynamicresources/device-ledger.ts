@@ -5,10 +5,10 @@
 import type { NodeTable } from '../cache/node-table.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import { ALLOCATING_CLAIM } from '../framework/reservation.ts';
-import { holdingsOf, type AllocatedDevices, type Holding } from './allocated-devices.ts';
-import { addAmounts, type Amounts } from './device-capacity.ts';
-import type { ResourceClaimObject, ResourceSliceObject } from './device-objects.ts';
-import { SliceIndex } from './device-pools.ts';
+import { holdingsOf, type AllocatedDevices, type Holding } from '../devices/allocated-devices.ts';
+import { addAmounts, type Amounts } from '../devices/device-capacity.ts';
+import type { ResourceClaimObject, ResourceSliceObject } from '../devices/device-objects.ts';
+import { SliceIndex } from '../devices/device-pools.ts';
 
 const SLICE = 'ResourceSlice';
 /** Those on their way to the server hold devices, too. */

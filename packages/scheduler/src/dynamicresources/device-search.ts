@@ -4,12 +4,12 @@
  * first solution is taken.
  */
 import type { Matchable } from '../api/node-selector.ts';
-import { addAmounts, takenCapacity, type Amounts } from './device-capacity.ts';
-import type { AllocatedDevices } from './allocated-devices.ts';
+import { addAmounts, takenCapacity, type Amounts } from '../devices/device-capacity.ts';
+import type { AllocatedDevices } from '../devices/allocated-devices.ts';
 import type { ConstraintState } from './device-constraints.ts';
 import { PoolCounters } from './device-counters.ts';
-import { deviceId, type Device, type DeviceDemand } from './device-objects.ts';
-import { isForNode, type Pool, type Slice } from './device-pools.ts';
+import { deviceId, type Device, type DeviceDemand } from '../devices/device-objects.ts';
+import { isForNode, type Pool, type Slice } from '../devices/device-pools.ts';
 import { toleratesTaints } from './device-taints.ts';
 
 /** Devices that one claim can hold (upstream's AllocationResultsMaxSize). */

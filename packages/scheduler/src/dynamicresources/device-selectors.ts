@@ -9,7 +9,7 @@ import {
 } from '@megaplane/machinery/cel/program';
 import { STRING } from '@megaplane/machinery/cel/typing';
 import { CelError, CelMap, EntryMap, type CelValue } from '@megaplane/machinery/cel/values';
-import type { Device, DeviceAttribute } from './device-objects.ts';
+import type { Device, DeviceAttribute } from '../devices/device-objects.ts';
 
 const TEXT = celEnvironment({ variables: { text: STRING } });
 

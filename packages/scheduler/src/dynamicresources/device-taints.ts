@@ -1,5 +1,5 @@
 /** Taints of devices keep requests away that do not tolerate them. */
-import type { DeviceTaint, DeviceToleration } from './device-objects.ts';
+import type { DeviceTaint, DeviceToleration } from '../devices/device-objects.ts';
 
 /** Taints with other effects, unknown ones too, keep nobody away. */
 const REPELLENT = new Set(['NoSchedule', 'NoExecute']);

@@ -4,7 +4,7 @@ import { NodeInfo } from '../framework/node-info.ts';
 import type { Container, KubeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
 import { SchedulerCore } from '../core/scheduler-core.ts';
-import type { DeviceClassObject } from './device-objects.ts';
+import type { DeviceClassObject } from '../devices/device-objects.ts';
 import { classBehind, extendedClaimFor } from './extended-resources.ts';
 
 const CLASS: DeviceClassObject = {

@@ -12,7 +12,11 @@ import type { NodeInfo } from '../framework/node-info.ts';
 import type { PodInfo } from '../framework/pod-info.ts';
 import type { KnownObjects } from '../framework/reservation.ts';
 import { isExtended } from '../api/resources.ts';
-import type { DeviceClassObject, DeviceRequest, ResourceClaimObject } from './device-objects.ts';
+import type {
+  DeviceClassObject,
+  DeviceRequest,
+  ResourceClaimObject,
+} from '../devices/device-objects.ts';
 
 /** Every class stands for a resource of this prefix and its own name. */
 const CLASS_PREFIX = 'deviceclass.resource.kubernetes.io/';

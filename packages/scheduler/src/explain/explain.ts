@@ -4,7 +4,8 @@ import { Evaluator, type Decision as Decided } from '../placement/evaluator.ts';
 import type { KubeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
 import { createProfile, DEFAULT_SCHEDULER_NAME } from '../framework/runtime/profile.ts';
-import type { Compatibility, Profile, ProfileConfiguration } from '../framework/runtime/profile.ts';
+import type { Profile, ProfileConfiguration } from '../framework/runtime/profile.ts';
+import type { Compatibility } from '../framework/compatibility.ts';
 
 export interface ScenarioConfiguration {
   readonly profiles?: readonly ProfileConfiguration[];

@@ -10,7 +10,6 @@ import {
   parseWritten,
   type WrittenNumbers,
 } from '@megaplane/machinery/written-numbers';
-import type { Answer } from './extender.ts';
 
 /** `go`: the type's name in errors. */
 type GoType =
@@ -173,3 +172,8 @@ function wordOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
+
+/** By call; `text`: why there is no answer. */
+export type Answer =
+  | { readonly ok: true; readonly value: JsonValue }
+  | { readonly ok: false; readonly text: string };

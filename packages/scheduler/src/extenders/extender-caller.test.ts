@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { Extender, type Answer } from './extender.ts';
+import { Extender } from './extender.ts';
 import type { ExtenderTls } from '../config/configuration.ts';
-import type { ResultName } from './extender-answer.ts';
+import type { ResultName, Answer } from './extender-answer.ts';
 import { ExtenderCaller } from './extender-caller.ts';
 
 async function listen(server: Server): Promise<string> {

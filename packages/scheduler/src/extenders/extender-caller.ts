@@ -8,8 +8,8 @@ import type { AgentOptions } from 'node:https';
 import { clientTls, type ClientTlsParts } from '@megaplane/base/tls-parts';
 import { parseGoDuration } from '@megaplane/machinery/times';
 import type { ExtenderConfiguration, ExtenderTls } from '../config/configuration.ts';
-import type { Answer, ExtenderCall } from './extender.ts';
-import { readAnswer } from './extender-answer.ts';
+import type { ExtenderCall } from './extender.ts';
+import { readAnswer, type Answer } from './extender-answer.ts';
 import { post, type Connection } from './http-post.ts';
 
 const DEFAULT_TIMEOUT_MS = 5000;

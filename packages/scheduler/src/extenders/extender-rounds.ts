@@ -1,9 +1,10 @@
 /** The parts of a decision that extenders take: filters, scores and victims, one after another. */
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import type { Cycle, NodeScore, Verdict } from '../framework/runtime/cycle.ts';
+import type { Cycle, NodeScore } from '../framework/runtime/cycle.ts';
 import type { NodeInfo } from '../framework/node-info.ts';
-import type { Candidate } from '../framework/plugin.ts';
-import { EXTENDERS, type Answer, type Extender, type Question } from './extender.ts';
+import type { Candidate, Verdict } from '../framework/plugin.ts';
+import { EXTENDERS, type Extender, type Question } from './extender.ts';
+import type { Answer } from './extender-answer.ts';
 
 /** Part of a decision that may have to ask. */
 export type Asking<Value> = Generator<Question, Value, readonly Answer[]>;

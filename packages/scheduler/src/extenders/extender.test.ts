@@ -5,7 +5,8 @@ import type { ExtenderConfiguration } from '../config/configuration.ts';
 import type { NodeObject, PodObject } from '../api/objects.ts';
 import type { Attempt } from '../queue/attempt.ts';
 import { SchedulerCore } from '../core/scheduler-core.ts';
-import type { Answer, ExtenderCall } from './extender.ts';
+import type { ExtenderCall } from './extender.ts';
+import type { Answer } from './extender-answer.ts';
 
 const FILTER: ExtenderConfiguration = { urlPrefix: 'http://x/', filterVerb: 'filter' };
 

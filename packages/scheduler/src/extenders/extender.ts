@@ -26,11 +26,6 @@ export interface ExtenderCall {
   readonly body: JsonValue;
 }
 
-/** By call; `text`: why there is no answer. */
-export type Answer =
-  | { readonly ok: true; readonly value: JsonValue }
-  | { readonly ok: false; readonly text: string };
-
 /** The pseudo plugin under which extenders reject; every event may change their minds. */
 export const EXTENDERS = 'Extender';
 /** Extenders score from 0 to 10, plugins to 100. */

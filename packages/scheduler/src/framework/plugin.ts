@@ -2,7 +2,6 @@
  * What a plugin of the evaluator is. A cycle asks each plugin once for a filter (which holds what
  * the plugin found out about the pod) and runs that over the nodes; then once for a scorer.
  */
-import type { FailedCycle } from './runtime/cycle.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { PodInfo } from './pod-info.ts';
 import type { ObjectWrite, Reservation } from './reservation.ts';
@@ -127,4 +126,39 @@ export function normalizeByMax(raw: readonly number[], isReversed: boolean): num
     const score = Math.trunc((SCORE_MAX * value) / max);
     return isReversed ? SCORE_MAX - score : score;
   });
+}
+
+export interface ActiveFilter {
+  readonly plugin: string;
+  readonly filter: Filter;
+}
+
+/** The verdict on a node, and whose it is. */
+export interface Verdict extends Rejection {
+  readonly plugin: string;
+}
+
+/** What plugins of PostFilter may ask of the cycle (upstream's framework.Handle). */
+export interface CycleHandle {
+  readonly pod: PodInfo;
+  readonly snapshot: Snapshot;
+  readonly filters: readonly ActiveFilter[];
+  /** What a plugin found out about the pod; null if it had nothing to do. */
+  filterOf(plugin: string): Filter | null;
+  /**
+   * Null if the pod may go there: with the pods that are nominated to the node and not less
+   * important counted in, and without them too.
+   */
+  filterNode(node: NodeInfo, filters?: readonly ActiveFilter[]): Verdict | null;
+}
+
+/** What a cycle that found no node hands to the plugins of PostFilter. */
+export interface FailedCycle {
+  readonly cycle: CycleHandle;
+  /** Nodes that were looked at. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** Goes for all other nodes. */
+  readonly absent: Verdict | null;
+  /** A plugin ended the preparation, so that plugins after it know nothing of the pod. */
+  readonly isCutShort: boolean;
 }

@@ -1,6 +1,6 @@
 /** The cluster as one cycle sees it. */
-import type { AllocatedDevices } from '../dynamicresources/allocated-devices.ts';
-import type { SliceIndex } from '../dynamicresources/device-pools.ts';
+import type { AllocatedDevices } from '../devices/allocated-devices.ts';
+import type { SliceIndex } from '../devices/device-pools.ts';
 import type { KubeObject, Labels } from '../api/objects.ts';
 import type { NodeInfo } from './node-info.ts';
 

@@ -1,14 +1,10 @@
 /** The profiles of a configuration, ready to decide by. */
-import { fastProfileOf } from './fast-profile.ts';
+import { fastProfileOf } from './topology/fast-profile.ts';
 import type { ActiveProfile } from './placement.ts';
-import {
-  createProfile,
-  EXACT,
-  type Compatibility,
-  type ProfileConfiguration,
-} from '../framework/runtime/profile.ts';
+import { createProfile, type ProfileConfiguration } from '../framework/runtime/profile.ts';
 import type { Tie } from '../collections/tie-walk.ts';
 import type { UserPlugin } from '../framework/runtime/user-plugin.ts';
+import { EXACT, type Compatibility } from '../framework/compatibility.ts';
 
 export interface ProfileOptions {
   readonly profiles?: readonly ProfileConfiguration[];

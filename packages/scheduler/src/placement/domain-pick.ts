@@ -3,9 +3,9 @@ import type { Random } from '@megaplane/base/random';
 import type { ClassIndex } from './class-index.ts';
 import type { ClassRules, RawPair } from './topology/class-rules.ts';
 import type { Constraints, DomainCount } from './topology/constraints.ts';
-import type { Crowd } from './topology/crowd.ts';
-import type { FastProfile } from './fast-profile.ts';
-import { GATE } from './failure.ts';
+import type { Crowd } from './crowd.ts';
+import type { FastProfile } from './topology/fast-profile.ts';
+import { GATE } from './topology/failure.ts';
 import type { TieWalk } from '../collections/tie-walk.ts';
 
 /**

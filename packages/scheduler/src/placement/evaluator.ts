@@ -4,11 +4,9 @@
  */
 import {
   Cycle,
-  type FailedCycle,
   type Nominations,
   type NodeScore,
   type Preparation,
-  type Verdict,
 } from '../framework/runtime/cycle.ts';
 import { NO_METER, STATUS_OF, type CycleMeter } from '../framework/cycle-meter.ts';
 import { EXTENDERS, type Extender } from '../extenders/extender.ts';
@@ -16,9 +14,9 @@ import { ExtenderRounds, unasked, type Asking } from '../extenders/extender-roun
 import { fitErrorText, preFilterErrorText } from '../framework/fit-error.ts';
 import type { NodeInfo } from '../framework/node-info.ts';
 import type { PodInfo } from '../framework/pod-info.ts';
-import type { Nomination } from '../framework/plugin.ts';
+import type { Nomination, Verdict, FailedCycle } from '../framework/plugin.ts';
 import { unresolvable, unschedulable, type PostFilterOutcome } from '../framework/plugin.ts';
-import { pickCandidate } from '../framework/runtime/preemption.ts';
+import { pickCandidate } from '../framework/preemption.ts';
 import type { Profile } from '../framework/runtime/profile.ts';
 import type { ObjectWrite } from '../framework/reservation.ts';
 import type { Snapshot } from '../framework/snapshot.ts';
@@ -230,8 +228,11 @@ function errorOf(verdict: Verdict): Aftermath {
   return { text, nomination: null, clearsNomination: true, isError: true, writes: [] };
 }
 
+/** What the plugins see, with the cycle as its owner has it. */
+type FailedTry = FailedCycle & { readonly cycle: Cycle };
+
 /** Plugins of PostFilter in turn, until one finds a way or gives up for all. */
-function* postFilter(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
+function* postFilter(failure: FailedTry, rounds: ExtenderRounds): Asking<Aftermath> {
   const { meter, profile } = failure.cycle;
   const since = meter.now();
   const after = yield* runPostFilters(failure, rounds);
@@ -240,7 +241,7 @@ function* postFilter(failure: FailedCycle, rounds: ExtenderRounds): Asking<After
   return after;
 }
 
-function* runPostFilters(failure: FailedCycle, rounds: ExtenderRounds): Asking<Aftermath> {
+function* runPostFilters(failure: FailedTry, rounds: ExtenderRounds): Asking<Aftermath> {
   const texts: string[] = [];
   const writes: ObjectWrite[] = [];
   const { postFilter: plugins } = failure.cycle.profile;

@@ -3,7 +3,7 @@
  * as much as thousands of searches, so a class gets one when it has come often enough.
  */
 import type { ClassIndex } from './class-index.ts';
-import { Crowd } from './topology/crowd.ts';
+import { Crowd } from './crowd.ts';
 import type { PodCounter } from './topology/pod-counters.ts';
 import type { NodeTable } from '../cache/node-table.ts';
 

@@ -5,11 +5,12 @@ import { Cluster } from '../framework/cluster.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
 import type { KubeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
-import { COMPATIBILITY, createProfile, type Profile } from '../framework/runtime/profile.ts';
+import { createProfile, type Profile } from '../framework/runtime/profile.ts';
 import type { Reservation } from '../framework/reservation.ts';
 import { RandomWorkload, type Mix } from '../simulation/random-workload.sim.ts';
 import type { Attempt } from '../queue/attempt.ts';
 import { SchedulerCore } from '../core/scheduler-core.ts';
+import { COMPATIBILITY } from '../framework/compatibility.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 /** Decisions of each mix, from so many seeds. */

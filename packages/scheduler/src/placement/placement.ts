@@ -6,14 +6,14 @@ import type { Random } from '@megaplane/base/random';
 import { ClassIndex } from './class-index.ts';
 import { ABSENT, ClassRules, KeptRules } from './topology/class-rules.ts';
 import { ClassScan } from './class-scan.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
 import { Constraints, SPREADS_OVER_CHOSEN } from './topology/constraints.ts';
 import type { CycleMeter } from '../framework/cycle-meter.ts';
-import { CROWD_MIN } from './topology/crowd.ts';
+import { CROWD_MIN } from './crowd.ts';
 import { portsRule } from './topology/pod-counters.ts';
 import { DomainPick } from './domain-pick.ts';
 import { Evaluator, type Decision } from './evaluator.ts';
-import { DeviceGate } from '../dynamicresources/device-gate.ts';
+import { DeviceGate } from './device-gate.ts';
 import { Evictions } from '../preemption/evictions.ts';
 import { Rivals } from '../preemption/rivals.ts';
 import type { Extender } from '../extenders/extender.ts';
@@ -25,15 +25,15 @@ import {
   refusalOf,
   type Failure,
   type Objections,
-} from './failure.ts';
-import type { FastProfile } from './fast-profile.ts';
+} from './topology/failure.ts';
+import type { FastProfile } from './topology/fast-profile.ts';
 import { GroupSearch } from './group-search.ts';
 import type { Identities } from '../cache/identities.ts';
 import { IndexShelf, type IndexKey, type ShelfLimits } from './index-shelf.ts';
 import { hasLesser, pickNamed } from './named-pick.ts';
 import { NodeGroups } from '../cache/node-groups.ts';
 import type { NodeTable } from '../cache/node-table.ts';
-import type { Nominator } from './nominator.ts';
+import type { Nominator } from './topology/nominator.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import { backedResources } from '../dynamicresources/extended-resources.ts';
 import { ONLY_CLAIMS, type PodClass } from '../cache/pod-class.ts';

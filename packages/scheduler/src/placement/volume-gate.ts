@@ -5,14 +5,14 @@
  * their drivers allow: only those are counted in earnest.
  */
 import { HOSTNAME_KEY } from '../cache/node-facts.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
 import type { Identities } from '../cache/identities.ts';
 import type { Matchable, NodeTest } from '../api/node-selector.ts';
 import type { NodeTable } from '../cache/node-table.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import type { NodeSelectorObject } from '../api/objects.ts';
 import type { PodClass } from '../cache/pod-class.ts';
-import { OpenVolumes } from '../framework/open-volumes.ts';
+import { OpenVolumes } from '../cache/open-volumes.ts';
 import type { PodTable } from '../cache/pod-table.ts';
 import {
   NO_PROVISIONER,

@@ -4,7 +4,7 @@
  * is placed whole or not at all, and two gangs never wait for each other half placed.
  */
 import type { Asking } from '../extenders/extender-rounds.ts';
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { Reservation } from '../framework/reservation.ts';
 import type { GroupResult } from '../metrics/work-metrics.ts';
 

@@ -4,7 +4,7 @@
  * a part of them from a random start, could have found.
  */
 import { ClassRules } from '../placement/topology/class-rules.ts';
-import { NO_VICTIMS, unhelpfulText, type Preemption } from '../placement/failure.ts';
+import { NO_VICTIMS, unhelpfulText, type Preemption } from '../placement/topology/failure.ts';
 import type { Identities } from '../cache/identities.ts';
 import type { NodeTable } from '../cache/node-table.ts';
 import type { ObjectStore } from '../cache/object-store.ts';

@@ -5,7 +5,7 @@
 import { ChangeLog } from '../collections/change-log.ts';
 import type { Identities } from '../cache/identities.ts';
 import type { NodeTable } from '../cache/node-table.ts';
-import type { Nominator } from '../placement/nominator.ts';
+import type { Nominator } from '../placement/topology/nominator.ts';
 import { usageOf } from '../cache/pod-class.ts';
 import type { PodTable } from '../cache/pod-table.ts';
 

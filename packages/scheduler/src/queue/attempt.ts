@@ -1,5 +1,5 @@
 /** What became of one try to place a pod. */
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { Reservation } from '../framework/reservation.ts';
 
 export type Attempt =

@@ -2,18 +2,18 @@
 import { hasSameFeatures } from './hints/node-hints.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { NO_METER, type CycleMeter } from '../framework/cycle-meter.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
 import type { Identities } from '../cache/identities.ts';
 import { mayHelp, type ClusterChange, type ClusterEvent } from './hints/hints.ts';
-import type { ObjectChange } from './hints/hints.ts';
 import type { NodeInfo } from '../framework/node-info.ts';
 import type { NodeTable } from '../cache/node-table.ts';
-import type { Nominator } from '../placement/nominator.ts';
+import type { Nominator } from '../placement/topology/nominator.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import type { Placement } from '../placement/placement.ts';
 import type { PodInfo } from '../framework/pod-info.ts';
 import type { PodTable } from '../cache/pod-table.ts';
 import type { SchedulingQueue } from './scheduling-queue.ts';
+import type { ObjectChange } from './hints/hint.ts';
 
 export interface BellOptions {
   readonly queue: SchedulingQueue;

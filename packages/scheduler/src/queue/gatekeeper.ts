@@ -1,6 +1,6 @@
 /** Keeps pods out of the queue as long as something that they name is missing. */
 import { ClaimWatch } from '../cache/claim-watch.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
 import { NO_METER, type CycleMeter } from '../framework/cycle-meter.ts';
 import { Evaluator } from '../placement/evaluator.ts';
 import { GANG_SCHEDULING } from '../podgroup/gang-cycle.ts';

@@ -1,10 +1,10 @@
 /** Keeps who waits for which node, and tells those who counted on it when one stops waiting. */
 import type { Attempt } from './attempt.ts';
 import type { Bell } from './bell.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
-import type { Failure } from '../placement/failure.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { NodeTable } from '../cache/node-table.ts';
-import type { Nominator } from '../placement/nominator.ts';
+import type { Nominator } from '../placement/topology/nominator.ts';
 import type { SchedulingQueue } from './scheduling-queue.ts';
 
 export interface NominationKeeperOptions {

@@ -2,7 +2,7 @@
  * Pods that want a node: those to be tried now, those whose last try was a moment ago, and those
  * that wait for a change of the cluster. Time is an argument.
  */
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { ClusterEvent } from './hints/hints.ts';
 import type { Identities } from '../cache/identities.ts';
 import { PodHeap } from '../collections/pod-heap.ts';

@@ -8,7 +8,7 @@
  * (`hints/`).
  */
 import { EXTENDERS } from '../extenders/extender.ts';
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import { hopesFor, type ClusterEvent } from './hints/hints.ts';
 import { PLACE, type PodTable } from '../cache/pod-table.ts';
 

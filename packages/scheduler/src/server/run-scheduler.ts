@@ -12,13 +12,9 @@ import { ApiWriter, type Log } from '../binding/api-writer.ts';
 import { ClusterFeeds } from './cluster-feeds.ts';
 import { PreBinder } from '../binding/pre-binder.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from '../config/configuration.ts';
-import {
-  COMPATIBILITY,
-  DEFAULT_SCHEDULER_NAME,
-  type Compatibility,
-} from '../framework/runtime/profile.ts';
+import { DEFAULT_SCHEDULER_NAME } from '../framework/runtime/profile.ts';
 import { EventWriter } from '../binding/event-writer.ts';
-import { Extender, type Answer, type ExtenderCall, type Question } from '../extenders/extender.ts';
+import { Extender, type ExtenderCall, type Question } from '../extenders/extender.ts';
 import { ExtenderCaller } from '../extenders/extender-caller.ts';
 import type { GateStates } from '../config/schema/feature-gates.ts';
 import { configz } from '../config/schema/configz.ts';
@@ -34,10 +30,12 @@ import {
 import { podResourcesPage } from './pod-resources.ts';
 import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
 import { SchedulerCore } from '../core/scheduler-core.ts';
-import { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 import type { Tie } from '../collections/tie-walk.ts';
 import type { UserPlugin } from '../framework/runtime/user-plugin.ts';
 import { SchedulingLoop } from './scheduling-loop.ts';
+import { COMPATIBILITY, type Compatibility } from '../framework/compatibility.ts';
+import type { Answer } from '../extenders/extender-answer.ts';
 
 export interface SchedulerOptions {
   readonly kubeconfig: string;

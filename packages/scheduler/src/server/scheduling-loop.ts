@@ -5,10 +5,11 @@
 import type { Clock } from '@megaplane/base/clock';
 import type { ApiWriter } from '../binding/api-writer.ts';
 import type { PreBinder } from '../binding/pre-binder.ts';
-import type { Answer, Question } from '../extenders/extender.ts';
+import type { Question } from '../extenders/extender.ts';
 import type { Attempt } from '../queue/attempt.ts';
 import type { SchedulerCore } from '../core/scheduler-core.ts';
-import type { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import type { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
+import type { Answer } from '../extenders/extender-answer.ts';
 
 export interface SchedulingLoopOptions {
   readonly core: SchedulerCore;

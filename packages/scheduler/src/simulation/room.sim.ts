@@ -2,7 +2,7 @@
  * Whether a pod may run on a node beside others, worked out anew from the objects: only rules by
  * which fewer neighbours are never worse, so that the order of events does not matter.
  */
-import type { AllocatedDevice } from '../dynamicresources/device-objects.ts';
+import type { AllocatedDevice } from '../devices/device-objects.ts';
 import type { KubeObject, NodeObject, PodObject } from '../api/objects.ts';
 import type { ClaimObject, VolumeObject } from '../framework/volumes.ts';
 

@@ -4,11 +4,11 @@ import { STATUS_NONE, type Client, type SendDone } from '@megaplane/client/clien
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
 import { ApiWriter } from '../binding/api-writer.ts';
 import { EventWriter } from '../binding/event-writer.ts';
-import type { Failure } from '../placement/failure.ts';
+import type { Failure } from '../placement/topology/failure.ts';
 import type { KubeObject, PodObject } from '../api/objects.ts';
 import { PreBinder } from '../binding/pre-binder.ts';
 import { SchedulerCore } from '../core/scheduler-core.ts';
-import { SchedulerMetrics } from '../metrics/scheduler-metrics.ts';
+import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 import { SchedulingLoop } from '../server/scheduling-loop.ts';
 import type { Answer, ApiServer } from './api-server.sim.ts';
 import type { World } from './world.sim.ts';

@@ -1,10 +1,15 @@
-import type { FailedCycle } from '../runtime/cycle.ts';
 import { fitErrorText } from '../fit-error.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { BudgetObject } from '../../api/objects.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { unschedulable, type Candidate, type Plugin, type PostFilterOutcome } from '../plugin.ts';
-import { dryRun } from '../runtime/preemption.ts';
+import {
+  unschedulable,
+  type Candidate,
+  type Plugin,
+  type PostFilterOutcome,
+  type FailedCycle,
+} from '../plugin.ts';
+import { dryRun } from '../preemption.ts';
 
 export interface DefaultPreemptionArgs {
   readonly minCandidateNodesPercentage?: number;

@@ -20,13 +20,12 @@ import {
   claimText,
   type DeviceClassObject,
   type ResourceClaimObject,
-} from '../../dynamicresources/device-objects.ts';
+} from '../../devices/device-objects.ts';
 import { matchesTerms, parseNodeSelector } from '../../api/node-selector.ts';
 import type { Term } from '../../api/node-selector.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import type { FailedCycle } from '../runtime/cycle.ts';
-import { normalizeByMax, SKIP, unresolvable, unschedulable } from '../plugin.ts';
+import { normalizeByMax, SKIP, unresolvable, unschedulable, type FailedCycle } from '../plugin.ts';
 import type {
   Filter,
   Plugin,

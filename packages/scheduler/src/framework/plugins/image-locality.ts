@@ -1,23 +1,11 @@
-import type { PodObject } from '../../api/objects.ts';
 import { scoreEach, type Plugin, type PreScoreOutcome } from '../plugin.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Snapshot } from '../snapshot.ts';
+import { imageName, volumeImages } from '../../api/pod-images.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const SIZE_MIN: number = 23 * MEBIBYTE;
 const SIZE_MAX: number = 1000 * MEBIBYTE;
-
-/** `:latest` where no tag is given; registries are not made up. */
-export function imageName(name: string): string {
-  return name.lastIndexOf(':') <= name.lastIndexOf('/') ? `${name}:latest` : name;
-}
-
-/** Images that a pod mounts as volumes (KEP-4639). */
-export function volumeImages({ spec }: PodObject): string[] {
-  return (spec.volumes ?? []).flatMap(({ image }) =>
-    image === undefined ? [] : [imageName(image.reference ?? '')],
-  );
-}
 
 /** Prefers nodes that hold the pod's images, the more the more nodes hold them. */
 export class ImageLocality implements Plugin {

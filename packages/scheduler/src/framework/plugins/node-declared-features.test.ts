@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NodeObject, PodObject } from '../../api/objects.ts';
 import { SchedulerCore } from '../../core/scheduler-core.ts';
-import { requiredFeatures } from './node-declared-features.ts';
+import { requiredFeatures } from '../../api/declared-features.ts';
 
 const HOST_USERS = 'UserNamespacesHostNetworkSupport';
 const RESTARTS = 'RestartAllContainersOnContainerExits';

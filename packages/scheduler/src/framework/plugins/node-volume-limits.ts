@@ -1,5 +1,4 @@
 import type { NodeInfo } from '../node-info.ts';
-import type { KubeObject } from '../../api/objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { filterEach, SKIP, unresolvable, unschedulable, type Plugin } from '../plugin.ts';
 import type { PreFilterOutcome, Rejection } from '../plugin.ts';
@@ -16,23 +15,7 @@ import {
 import type { ClaimObject, StorageClassObject, VolumeObject } from '../volumes.ts';
 import { claimNameOf, claimOf, classNameOf, notFound, ownershipError } from '../volumes.ts';
 import { volumesOf } from '../volumes.ts';
-
-export interface CsiNodeObject extends KubeObject {
-  readonly spec?: {
-    readonly drivers?: readonly {
-      readonly name: string;
-      readonly allocatable?: { readonly count?: number };
-    }[];
-  };
-}
-
-export interface AttachmentObject extends KubeObject {
-  readonly spec?: {
-    readonly attacher?: string;
-    readonly nodeName?: string;
-    readonly source?: { readonly persistentVolumeName?: string };
-  };
-}
+import { type CsiNodeObject, type AttachmentObject, limitsOf } from '../attach-limits.ts';
 
 const EXCEEDED = unschedulable('node(s) exceed max volume count');
 
@@ -96,14 +79,6 @@ function collect(
     add(attachableOf(snapshot, claim, isMigrated));
   }
   return null;
-}
-
-export function limitsOf(csiNode: CsiNodeObject | undefined): Map<string, number> {
-  const limits = new Map<string, number>();
-  for (const { name, allocatable } of csiNode?.spec?.drivers ?? []) {
-    if (allocatable?.count !== undefined) limits.set(name, allocatable.count);
-  }
-  return limits;
 }
 
 function countsByDriver(volumes: ReadonlyMap<string, string>): Map<string, number> {

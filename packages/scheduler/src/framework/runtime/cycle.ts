@@ -5,43 +5,31 @@
 import { NO_METER, STATUS_OF, type CycleMeter, type StepStatus } from '../cycle-meter.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import type { Filter, Plugin, PreScoreOutcome, Rejection, Scorer } from '../plugin.ts';
+import type {
+  Filter,
+  Plugin,
+  PreScoreOutcome,
+  Rejection,
+  Scorer,
+  ActiveFilter,
+  Verdict,
+} from '../plugin.ts';
 import { unresolvable } from '../plugin.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { unpreparedFilter, unpreparedScoreError } from './unprepared.ts';
+import { cloneFilters, addPod } from '../active-filters.ts';
 
 /** Pods that wait for a node to be freed. */
 export interface Nominations {
   on(node: string): readonly PodInfo[];
 }
 
-export interface ActiveFilter {
-  readonly plugin: string;
-  readonly filter: Filter;
-}
-
-/** The verdict on a node, and whose it is. */
-export interface Verdict extends Rejection {
-  readonly plugin: string;
-}
-
 /** Scores of one node, weighted, by plugin; plugins that add nothing are left out. */
 export interface NodeScore {
   readonly total: number;
   readonly plugins: ReadonlyMap<string, number>;
-}
-
-/** What a cycle that found no node hands to the plugins of PostFilter. */
-export interface FailedCycle {
-  readonly cycle: Cycle;
-  /** Nodes that were looked at. */
-  readonly verdicts: ReadonlyMap<string, Verdict>;
-  /** Goes for all other nodes. */
-  readonly absent: Verdict | null;
-  /** A plugin ended the preparation, so that plugins after it know nothing of the pod. */
-  readonly isCutShort: boolean;
 }
 
 /** How the preparation ended; `by`: who left out nodes, or all. */
@@ -316,20 +304,4 @@ function worded(rejection: Rejection, prefix: string): Rejection {
 
 function intersection(left: ReadonlySet<string>, right: ReadonlySet<string>): ReadonlySet<string> {
   return new Set([...left].filter((name) => right.has(name)));
-}
-
-/** Copies for what-ifs. Filters that cannot count pods are shared. */
-export function cloneFilters(filters: readonly ActiveFilter[]): ActiveFilter[] {
-  return filters.map(({ plugin, filter }) => ({ plugin, filter: filter.clone?.() ?? filter }));
-}
-
-/** Puts a pod on a copied node and tells the copied filters. */
-export function addPod(filters: readonly ActiveFilter[], pod: PodInfo, node: NodeInfo): void {
-  node.addPod(pod);
-  for (const { filter } of filters) filter.addPod?.(pod, node);
-}
-
-export function removePod(filters: readonly ActiveFilter[], pod: PodInfo, node: NodeInfo): void {
-  node.removePod(pod.key);
-  for (const { filter } of filters) filter.removePod?.(pod, node);
 }

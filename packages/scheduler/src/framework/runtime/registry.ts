@@ -19,7 +19,7 @@ import { taintToleration } from '../plugins/taint-toleration.ts';
 import { VolumeBinding, type VolumeBindingArgs } from '../plugins/volume-binding.ts';
 import { volumeRestrictions } from '../plugins/volume-restrictions.ts';
 import { volumeZone } from '../plugins/volume-zone.ts';
-import type { Compatibility } from './profile.ts';
+import type { Compatibility } from '../compatibility.ts';
 
 export interface PluginArgs {
   readonly DefaultPreemption?: DefaultPreemptionArgs;

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explainScenario, type StepAnswer } from '../../explain/explain.ts';
-import { fastProfileOf } from '../../placement/fast-profile.ts';
-import { COMPATIBILITY, createProfile, type ProfileConfiguration } from './profile.ts';
+import { fastProfileOf } from '../../placement/topology/fast-profile.ts';
+import { createProfile, type ProfileConfiguration } from './profile.ts';
+import { COMPATIBILITY } from '../compatibility.ts';
 
 function decide(profile: ProfileConfiguration): StepAnswer | undefined {
   const node = (name: string, cpu: string): object => ({

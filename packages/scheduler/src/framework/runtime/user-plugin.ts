@@ -14,10 +14,9 @@
  */
 import type { ExtensionPoint } from '../../config/schema/configuration-schema.ts';
 import type { PodObject } from '../../api/objects.ts';
-import type { FailedCycle } from './cycle.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import { SKIP, unschedulable, type Filter, type Plugin } from '../plugin.ts';
+import { SKIP, unschedulable, type Filter, type Plugin, type FailedCycle } from '../plugin.ts';
 import type { PostFilterOutcome, PreFilterOutcome, PreScoreOutcome } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
 

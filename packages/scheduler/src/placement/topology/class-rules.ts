@@ -1,6 +1,6 @@
 // data plane: one class of pods against one node
 import type { PodCounter } from './pod-counters.ts';
-import type { FastProfile } from '../fast-profile.ts';
+import type { FastProfile } from './fast-profile.ts';
 import { percent } from '../../collections/integers.ts';
 import { HOSTNAME_KEY, matchableOf } from '../../cache/node-facts.ts';
 import { matchesTerm } from '../../api/node-selector.ts';
@@ -30,8 +30,6 @@ const CPU_BIT = 2;
 const MEMORY_BIT = 4;
 const EPHEMERAL_BIT = 8;
 const FIRST_SCALAR_BIT = 16;
-/** Scalar resources of one class that fit into the mask; classes with more are exotic. */
-export const SCALARS_MAX = 16;
 
 /** Capacities of which bounds are told. */
 const CAPACITY_MAX: number = 2 ** 45;

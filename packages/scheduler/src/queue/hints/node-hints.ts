@@ -6,7 +6,7 @@ import { RequiredNodes } from '../../api/node-selector.ts';
 import type { PodInfo } from '../../framework/pod-info.ts';
 import { hasUntolerated } from '../../framework/plugins/taint-toleration.ts';
 import type { Resources } from '../../api/resources.ts';
-import type { HintContext, Hints } from './hints.ts';
+import type { HintContext, Hints } from './hint.ts';
 
 const ALWAYS = (): boolean => true;
 

@@ -1,10 +1,7 @@
 /** Volumes, devices and what describes them, by the plugin that rejected a pod. */
 import { ownMember } from '@megaplane/base/members';
 import { isDeepStrictEqual } from 'node:util';
-import type {
-  DeviceClassObject,
-  ResourceClaimObject,
-} from '../../dynamicresources/device-objects.ts';
+import type { DeviceClassObject, ResourceClaimObject } from '../../devices/device-objects.ts';
 import {
   MADE_CLAIM_ANNOTATION,
   resourcesBehind,
@@ -13,7 +10,6 @@ import type { KubeObject } from '../../api/objects.ts';
 import { namespaceOf } from '../../api/objects.ts';
 import type { PodInfo } from '../../framework/pod-info.ts';
 import type { CapacityObject, CsiDriverObject } from '../../framework/plugins/volume-binding.ts';
-import { limitsOf, type CsiNodeObject } from '../../framework/plugins/node-volume-limits.ts';
 import { topologyLabelsOf } from '../../framework/plugins/volume-zone.ts';
 import {
   bytesOf,
@@ -22,7 +18,8 @@ import {
   volumesOf,
   type StorageClassObject,
 } from '../../framework/volumes.ts';
-import type { Hints, ObjectChange } from './hints.ts';
+import { limitsOf, type CsiNodeObject } from '../../framework/attach-limits.ts';
+import type { Hints, ObjectChange } from './hint.ts';
 
 type Change<T extends KubeObject> = ObjectChange & {
   readonly before?: T | undefined;

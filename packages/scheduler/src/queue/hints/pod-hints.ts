@@ -7,7 +7,7 @@ import { selects, type HostPort, type PodInfo, type PodTerm } from '../../framew
 import { ownRules, type SpreadRule } from '../../framework/plugins/spread-rules.ts';
 import { isCounted, volumesOf } from '../../framework/volumes.ts';
 import { sharesDisk, usedClaims } from '../../framework/plugins/volume-restrictions.ts';
-import type { HintContext, Hints } from './hints.ts';
+import type { HintContext, Hints } from './hint.ts';
 
 const ALWAYS = (): boolean => true;
 const REQUIRED = 'DoNotSchedule';

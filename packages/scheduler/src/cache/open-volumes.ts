@@ -1,7 +1,7 @@
 /** Volumes that a claim without one might get, kept up to date by what has changed. */
-import type { ObjectStore } from '../cache/object-store.ts';
-import { isFor } from './volume-matching.ts';
-import { classNameOf, type ClaimObject, type VolumeObject } from './volumes.ts';
+import type { ObjectStore } from './object-store.ts';
+import { isFor } from '../framework/volume-matching.ts';
+import { classNameOf, type ClaimObject, type VolumeObject } from '../framework/volumes.ts';
 
 const VOLUME = 'PersistentVolume';
 const NONE: ReadonlySet<string> = new Set();

@@ -1,10 +1,10 @@
 // data plane: the feasible nodes on which pods of some sorts run
-import type { ClassIndex } from '../class-index.ts';
-import type { NodeTable } from '../../cache/node-table.ts';
-import { ScoreBuckets } from '../../collections/score-buckets.ts';
-import { HOSTS_MAX } from './constraints.ts';
-import { NodeCounts } from './node-counts.ts';
-import type { PodCounter } from './pod-counters.ts';
+import type { ClassIndex } from './class-index.ts';
+import type { NodeTable } from '../cache/node-table.ts';
+import { ScoreBuckets } from '../collections/score-buckets.ts';
+import { HOSTS_MAX } from './topology/constraints.ts';
+import { NodeCounts } from './topology/node-counts.ts';
+import type { PodCounter } from './topology/pod-counters.ts';
 
 /** From this many nodes on a crowd is kept; fewer are looked at for each decision. */
 export const CROWD_MIN = 8;

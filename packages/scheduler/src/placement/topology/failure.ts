@@ -1,10 +1,10 @@
 /** Why a pod has no node, and what is to be done about it. */
-import { ClassRules } from './topology/class-rules.ts';
-import type { Verdict } from '../framework/runtime/cycle.ts';
-import { fitErrorText } from '../framework/fit-error.ts';
-import type { PodClass } from '../cache/pod-class.ts';
-import type { Profile } from '../framework/runtime/profile.ts';
-import type { ObjectWrite } from '../framework/reservation.ts';
+import { ClassRules } from './class-rules.ts';
+import { fitErrorText } from '../../framework/fit-error.ts';
+import type { PodClass } from '../../cache/pod-class.ts';
+import type { Profile } from '../../framework/runtime/profile.ts';
+import type { ObjectWrite } from '../../framework/reservation.ts';
+import type { Verdict } from '../../framework/plugin.ts';
 
 /** Objections for what other pods say, after those to the node itself. */
 export const GATE = {

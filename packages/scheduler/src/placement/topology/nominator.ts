@@ -1,9 +1,9 @@
 /** Pods that wait for a node of their own to be freed for them. */
-import type { ClusterView } from '../cache/cluster-view.ts';
-import type { Nominations } from '../framework/runtime/cycle.ts';
-import type { Identities } from '../cache/identities.ts';
-import type { PodInfo } from '../framework/pod-info.ts';
-import type { PodTable } from '../cache/pod-table.ts';
+import type { ClusterView } from '../../view/cluster-view.ts';
+import type { Nominations } from '../../framework/runtime/cycle.ts';
+import type { Identities } from '../../cache/identities.ts';
+import type { PodInfo } from '../../framework/pod-info.ts';
+import type { PodTable } from '../../cache/pod-table.ts';
 
 /** Changes that are remembered at least. */
 const CHANGES_KEPT = 4096;

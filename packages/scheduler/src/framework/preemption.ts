@@ -1,10 +1,10 @@
 /** Who would have to go from a node to make room, and which node is the least bad one. */
-import { addPod, cloneFilters, removePod, type Cycle } from './cycle.ts';
-import type { NodeInfo } from '../node-info.ts';
-import type { BudgetObject } from '../../api/objects.ts';
-import { namespaceOf } from '../../api/objects.ts';
-import { selectorOf, selects, type PodInfo } from '../pod-info.ts';
-import { unresolvable, type Candidate, type Rejection } from '../plugin.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { BudgetObject } from '../api/objects.ts';
+import { namespaceOf } from '../api/objects.ts';
+import { selectorOf, selects, type PodInfo } from './pod-info.ts';
+import { unresolvable, type Candidate, type CycleHandle, type Rejection } from './plugin.ts';
+import { addPod, cloneFilters, removePod } from './active-filters.ts';
 
 const NO_VICTIMS = unresolvable('No preemption victims found for incoming pod');
 
@@ -43,7 +43,7 @@ function violatingPods(pods: readonly PodInfo[], budgets: readonly BudgetObject[
 
 /** Tries a node without its less important pods, then takes back as many as fit. */
 export function dryRun(
-  cycle: Cycle,
+  cycle: CycleHandle,
   original: NodeInfo,
   budgets: readonly BudgetObject[],
 ): Candidate | Rejection {

@@ -1,7 +1,8 @@
 /** What of a profile the ranked index can decide by; null where full evaluation must. */
-import type { Compatibility, Profile, ProfileConfiguration } from '../framework/runtime/profile.ts';
-import { PLUGIN_NAMES } from '../framework/runtime/registry.ts';
-import { isPrepared } from '../framework/runtime/prepared-profile.ts';
+import type { Profile, ProfileConfiguration } from '../../framework/runtime/profile.ts';
+import { PLUGIN_NAMES } from '../../framework/runtime/registry.ts';
+import { isPrepared } from '../../framework/runtime/prepared-profile.ts';
+import type { Compatibility } from '../../framework/compatibility.ts';
 
 export interface FastProfile {
   readonly fitWeight: number;

@@ -1,11 +1,11 @@
 /** What the scheduler counts, under upstream's names and in Prometheus' text format. */
 import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
-import { DEFAULT_GATES, type GateStates } from '../config/schema/feature-gates.ts';
+import { DEFAULT_GATES, type GateStates } from '../../config/schema/feature-gates.ts';
 import { Exposition, type Labels } from '@megaplane/client/exposition';
-import { PluginMetrics } from './plugin-metrics.ts';
-import { PLACE } from '../cache/pod-table.ts';
-import type { SchedulerCore } from '../core/scheduler-core.ts';
-import { WorkMetrics } from './work-metrics.ts';
+import { PluginMetrics } from '../plugin-metrics.ts';
+import { PLACE } from '../../cache/pod-table.ts';
+import type { SchedulerCore } from '../../core/scheduler-core.ts';
+import { WorkMetrics } from '../work-metrics.ts';
 
 export type AttemptResult = 'scheduled' | 'unschedulable' | 'error';
 

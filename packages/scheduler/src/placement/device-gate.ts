@@ -4,16 +4,16 @@
  * changes only with the nodes' own devices.
  */
 import type { Rejection } from '../framework/plugin.ts';
-import type { ClusterView } from '../cache/cluster-view.ts';
+import type { ClusterView } from '../view/cluster-view.ts';
 import type { Identities } from '../cache/identities.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import { claimProblem, claimsOf } from '../framework/plugins/dynamic-resources.ts';
 import { ONLY_CLAIMS, type NodeDevices, type PodClass } from '../cache/pod-class.ts';
 import type { Profile } from '../framework/runtime/profile.ts';
 import type { Reservation } from '../framework/reservation.ts';
-import { DeviceAllocator } from './device-allocator.ts';
-import type { DeviceLedger } from './device-ledger.ts';
-import type { ResourceClaimObject } from './device-objects.ts';
+import { DeviceAllocator } from '../dynamicresources/device-allocator.ts';
+import type { DeviceLedger } from '../dynamicresources/device-ledger.ts';
+import type { ResourceClaimObject } from '../devices/device-objects.ts';
 
 const PLUGIN = 'DynamicResources';
 /** Wordings of claims that are known; more are forgotten, and learnt again. */

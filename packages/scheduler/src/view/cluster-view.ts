@@ -3,17 +3,17 @@
  * asked for. For pods that the ranked index does not cover; costs a kilobyte a node while in use.
  */
 import { DeviceLedger } from '../dynamicresources/device-ledger.ts';
-import type { Identities } from './identities.ts';
+import type { Identities } from '../cache/identities.ts';
 import type { ImageState } from '../framework/node-info.ts';
 import { NodeInfo } from '../framework/node-info.ts';
-import { matchableOf } from './node-facts.ts';
+import { matchableOf } from '../cache/node-facts.ts';
 import type { Matchable } from '../api/node-selector.ts';
-import type { NodeTable } from './node-table.ts';
+import type { NodeTable } from '../cache/node-table.ts';
 import { NodeTree } from '../framework/node-tree.ts';
 import type { KubeObject, Labels, NodeObject, PodObject } from '../api/objects.ts';
-import type { ObjectStore } from './object-store.ts';
+import type { ObjectStore } from '../cache/object-store.ts';
 import { PodInfo } from '../framework/pod-info.ts';
-import { EVICTED, type PodTable } from './pod-table.ts';
+import { EVICTED, type PodTable } from '../cache/pod-table.ts';
 import { uidText } from '../api/pod-uid.ts';
 import type { Snapshot } from '../framework/snapshot.ts';
 

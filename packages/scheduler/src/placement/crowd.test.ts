@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NodeObject, OwnerObject } from '../../api/objects.ts';
-import { SchedulerCore } from '../../core/scheduler-core.ts';
+import type { NodeObject, OwnerObject } from '../api/objects.ts';
+import { SchedulerCore } from '../core/scheduler-core.ts';
 
 const NODES = 90;
 

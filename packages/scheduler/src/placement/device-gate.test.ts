@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import type { Attempt } from '../queue/attempt.ts';
 import { Cluster } from '../framework/cluster.ts';
-import { Evaluator } from '../placement/evaluator.ts';
+import { Evaluator } from './evaluator.ts';
 import type { KubeObject, NodeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
 import { createProfile } from '../framework/runtime/profile.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NodeObject, Taint } from '../api/objects.ts';
-import { SchedulerCore } from '../core/scheduler-core.ts';
+import type { NodeObject, Taint } from '../../api/objects.ts';
+import { SchedulerCore } from '../../core/scheduler-core.ts';
 import { SchedulerMetrics } from './scheduler-metrics.ts';
 
 /** Buckets of upstream, by family: the first and the last edge, and how many there are. */
