@@ -12,7 +12,7 @@ const UPWARD = lines('tools/upward-imports.txt');
 /** Circles of files by types alone: a line names a circle's files. Lines may only be taken away. */
 const CIRCLES = lines('tools/type-circles.txt');
 const UPWARD_MAX = 75;
-const CIRCLES_MAX = 5;
+const CIRCLES_MAX = 4;
 
 function lines(path: string): string[] {
   return readFileSync(join(ROOT, path), 'utf8')

@@ -2,7 +2,7 @@
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import { CapacityType, MachineState as State } from '../contract/tables/provider.ts';
 import type { Machine } from '../contract/tables/provider.ts';
-import { Bench, type Check } from './certify-bench.ts';
+import type { Bench, Check } from './certify-bench.ts';
 
 const METADATA = { 'bigfleet.lucy.sh/assigned-priority': '7', 'x/unknown ': 'ä\n' };
 const GARBAGE = new Uint8Array([1, 2, 3, 255]);

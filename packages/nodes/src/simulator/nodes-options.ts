@@ -2,7 +2,6 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { KubeletEndpoint } from '../kubelet/node-status.ts';
 import type { KwokFile } from '../stages/stage-sets.ts';
-import { FIDELITIES } from './simulator.ts';
 
 export interface NodesOptions {
   readonly kubeconfig: string;
@@ -53,3 +52,5 @@ export interface NodesOptions {
 export type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 
 export type Fidelity = (typeof FIDELITIES)[number];
+
+export const FIDELITIES = ['lean', 'kwok', 'kubelet'] as const;

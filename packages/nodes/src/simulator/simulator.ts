@@ -31,8 +31,6 @@ const UNREACHED_MS = 3000;
 const AUTHORITY_PATH =
   '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
 
-export const FIDELITIES = ['lean', 'kwok', 'kubelet'] as const;
-
 export interface NodesService {
   readonly listens: string;
   stop(): Promise<void>;
