@@ -4,7 +4,7 @@ import { Argument, Command } from 'commander';
 import { completionScript, SHELLS } from '../completion/scripts.ts';
 import type { Shell } from '../completion/scripts.ts';
 import { commandTable } from '../completion/table.ts';
-import { oneOf } from '../flags/usage.ts';
+import { oneOf } from '../parsers/flag-parsers.ts';
 
 /** `program` is what is completed: all its commands are there once this one runs. */
 export function completionCommand(done: (exitCode: number) => void, program: Command): Command {

@@ -1,7 +1,7 @@
 // shell: standard output
 /** `megaplane doctor`: what this machine can hold, and what to change. */
 import { Command } from 'commander';
-import { oneOf, path, wholeNumber } from '../flags/usage.ts';
+import { oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 import { NODES_MAX, PODS_MAX } from './up.ts';
 
 interface Flags {

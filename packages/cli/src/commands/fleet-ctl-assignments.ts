@@ -3,8 +3,8 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Assignment } from '@megaplane/fleet/ctl/coordinator-questions';
 import { addTlsFlags, tlsBytesOf } from '../flags/fleet-tls.ts';
 import type { TlsFlags } from '../flags/fleet-tls.ts';
-import { dialAddresses, oneOf, wholeNumber } from '../flags/usage.ts';
-import type { DialAddress } from '../flags/usage.ts';
+import { dialAddresses, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
+import type { DialAddress } from '../parsers/flag-parsers.ts';
 
 type Done = (exitCode: number) => void;
 

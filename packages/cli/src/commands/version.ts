@@ -1,7 +1,7 @@
 // shell: standard output
 /** `megaplane version`: of this program, and of what its parts stand for. */
 import { Command } from 'commander';
-import { oneOf } from '../flags/usage.ts';
+import { oneOf } from '../parsers/flag-parsers.ts';
 
 interface Flags {
   readonly output: 'text' | 'json';
