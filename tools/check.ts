@@ -33,6 +33,7 @@ interface Step {
 
 const CHECKS: readonly Step[] = [
   { name: 'types', command: ['tsc', '-p', '.'] },
+  { name: 'types of the page', command: ['tsc', '-p', 'packages/dashboard'] },
   { name: 'lint', command: ['oxlint', '--type-aware', '--deny-warnings', '--quiet'] },
   { name: 'format', command: ['oxfmt', '--check'] },
   { name: 'unused code', command: ['knip', '--no-progress'] },

@@ -21,9 +21,10 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   nodes: ['base', 'machinery', 'client'],
   controllers: ['base', 'machinery', 'client'],
   fleet: ['base', 'wire', 'machinery', 'client'],
+  dashboard: ['base'],
   cli: [
     ...['base', 'wire', 'store', 'etcd', 'machinery', 'apiserver'],
-    ...['client', 'scheduler', 'nodes', 'controllers', 'fleet'],
+    ...['client', 'scheduler', 'nodes', 'controllers', 'fleet', 'dashboard'],
   ],
 };
 

@@ -11,6 +11,7 @@ const ROOT = join(import.meta.dirname, '..');
 const ENTRY = new RegExp(
   [
     '^packages/cli/src/main\\.ts$',
+    '^packages/dashboard/src/main\\.ts$',
     '^packages/[a-z]+/src/.*\\.bench\\.ts$',
     '^packages/[a-z]+/tools/.*\\.ts$',
     '^(bench|tools)/.*\\.ts$',

@@ -8,6 +8,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { envtestCommand } from './commands/envtest.ts';
 import { fleetCommand } from './commands/fleet.ts';
 import { nodesCommand } from './commands/nodes.ts';
+import { pageCommand } from './commands/page.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
 import { upCommand } from './commands/up.ts';
@@ -29,6 +30,7 @@ export function makeProgram(version: string, done: (exitCode: number) => void): 
   const commands = [
     ...[upCommand, storeCommand, apiserverCommand, schedulerCommand],
     ...[nodesCommand, controllersCommand, fleetCommand, benchCommand, doctorCommand],
+    pageCommand,
   ];
   for (const make of commands) program.addCommand(strict(make(done)));
   program.addCommand(strict(envtestCommand(done, version)));

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { processUsage } from '../src/up/usage.ts';
+import { processUsage } from '../src/observe/process-usage.ts';
 import { SERVER_ONLY, startCluster } from './cluster.ts';
 import type { Cluster } from './cluster.ts';
 

@@ -15,6 +15,8 @@ export interface Cluster {
   readonly dataDir: string;
   readonly kubeconfig: string;
   readonly server: string;
+  /** The link to its page, where it has one. */
+  readonly page?: string;
   readonly up: ChildProcess;
   /** The process of one of its commands. */
   pidOf(command: string): number;
@@ -26,6 +28,8 @@ export interface Cluster {
   remove(): Promise<void>;
 }
 
+type Summary = Pick<Cluster, 'server' | 'kubeconfig' | 'page'>;
+
 /** Flags of a cluster that nothing runs in but the API server: a third of the processes' work. */
 export const SERVER_ONLY: readonly string[] = ['--nodes', '0', '--components', 'apiserver'];
 
@@ -34,11 +38,13 @@ export async function startCluster(
   flags: readonly string[],
   dataDir: string = mkdtempSync(join(tmpdir(), 'megaplane-test-')),
 ): Promise<Cluster> {
-  const args = ['up', '--data-dir', dataDir, '--secure-port', '0', '--output', 'json', ...flags];
+  const args = ['up', '--data-dir', dataDir, '--secure-port', '0', '--output', 'json'];
+  if (!flags.includes('--page-port')) args.push('--page-port', '0');
+  args.push(...flags);
   const up = spawn(process.execPath, [ENTRY, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let errors = '';
   up.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
-  const summary = await new Promise<{ server: string; kubeconfig: string }>((resolve, reject) => {
+  const summary = await new Promise<Summary>((resolve, reject) => {
     let text = '';
     up.stdout.on('data', (chunk: Buffer) => {
       text += chunk.toString();

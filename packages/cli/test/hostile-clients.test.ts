@@ -7,7 +7,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import { parse } from 'yaml';
-import { processUsage } from '../src/up/usage.ts';
+import { processUsage } from '../src/observe/process-usage.ts';
 import { eventually, SERVER_ONLY, startCluster, type Cluster } from './cluster.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';

@@ -85,15 +85,18 @@ export function upCommand(done: (exitCode: number) => void): Command {
     .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there', urls)
     .option(
       '--page-port <port>',
-      'of the live page, a later step; 0 = off',
+      'of the live page; 0 = off, as is the default with --exit-when',
       wholeNumber(0, 65_535),
       8080,
     );
   return addRunOptions(command).action(async (flags: Flags) => {
     const fault = missingComponent(flags);
     if (fault !== undefined) command.error(`error: ${fault}`, { exitCode: EXIT_USAGE });
-    const isDefaultPort = command.getOptionValueSource('securePort') === 'default';
-    done(await run(flags, isDefaultPort));
+    const isDefault = (name: string): boolean => command.getOptionValueSource(name) === 'default';
+    // nobody looks at what ends by itself, unless it is asked for
+    const isLookedAt = flags.exitWhen === undefined || !isDefault('pagePort');
+    const pagePort = isLookedAt ? flags.pagePort : 0;
+    done(await run({ ...flags, pagePort }, isDefault));
   });
 }
 
@@ -131,7 +134,7 @@ function missingComponent(flags: Flags): string | undefined {
   return ofPods ?? (exitWhen === undefined ? undefined : missing('--exit-when', ['nodes']));
 }
 
-async function run(flags: Flags, isDefaultPort: boolean): Promise<number> {
+async function run(flags: Flags, isDefault: (name: string) => boolean): Promise<number> {
   if (flags.stages !== undefined) {
     // nothing is begun with files that the simulator would refuse
     const files = await import('@megaplane/nodes/stages/kwok-files');
@@ -139,11 +142,13 @@ async function run(flags: Flags, isDefaultPort: boolean): Promise<number> {
   }
   const say = (text: string): void => void process.stderr.write(`megaplane: ${text}\n`);
   const asked = flags.securePort;
-  const securePort = await chosenPort('--secure-port', asked, isDefaultPort, say);
+  const securePort = await chosenPort('--secure-port', asked, isDefault('securePort'), say);
+  const pagePort = await chosenPort('--page-port', flags.pagePort, isDefault('pagePort'), say);
   const ports = await usualPorts(securePort);
   const options = {
     ...flags,
     securePort,
+    pagePort,
     ephemeral: flags.ephemeral ?? false,
     mergeKubeconfig: flags.mergeKubeconfig ?? false,
     ...ports,

@@ -31,6 +31,8 @@ export class Child {
   /** What the child said in its last ready line. */
   listens = '';
   restarts = 0;
+  /** Told each time when the child is ready. */
+  onReady: () => void = () => {};
   #plan: ChildPlan;
   readonly #log: ChildLog;
   readonly #report: (text: string) => void;
@@ -162,6 +164,7 @@ export class Child {
     if (listens === undefined) return;
     this.listens = listens;
     this.#feed({ kind: 'ready' });
+    this.onReady();
   }
 
   #note(line: string): void {

@@ -1,6 +1,6 @@
 /** What `up --dry-run` says: everything that would be started, and nothing is. */
 import { clusterBytes } from './capacity.ts';
-import { childPlan, paths } from './plan.ts';
+import { childPlan, pagePlan, paths } from './plan.ts';
 import type { UpOptions } from './plan.ts';
 import { quoted } from './summary.ts';
 
@@ -73,10 +73,13 @@ function neededBytes({ components, nodes, pods }: UpOptions): number {
 }
 
 function processes(options: UpOptions): PlannedProcess[] {
-  return options.components.map((component) => {
-    const { name, args, runtimeFlags } = childPlan(component, options);
-    return { name, command: ['megaplane', ...args], runtimeFlags };
-  });
+  const plans = options.components.map((component) => childPlan(component, options));
+  const page = pagePlan(options);
+  return [...plans, ...(page === undefined ? [] : [page])].map(({ name, args, runtimeFlags }) => ({
+    name,
+    command: ['megaplane', ...args],
+    runtimeFlags,
+  }));
 }
 
 function gib(bytes: number): string {

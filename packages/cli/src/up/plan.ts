@@ -18,6 +18,8 @@ export interface UpOptions {
   /** Where scheduler and controllers say how they are; 0: nowhere. */
   readonly schedulerPort?: number;
   readonly controllersPort?: number;
+  /** Where the page is served; 0 or absent: nowhere. */
+  readonly pagePort?: number;
   readonly kubeconfig: string | undefined;
   readonly mergeKubeconfig: boolean;
   readonly listenClientUrls: string | undefined;
@@ -62,6 +64,9 @@ export function paths(dataDir: string): {
   readonly administrator: string;
   readonly authority: string;
   readonly kubeconfig: (user: string) => string;
+  /** Which programs run, for the page. */
+  readonly processes: string;
+  readonly pageToken: string;
 } {
   return {
     logs: join(dataDir, 'logs'),
@@ -69,6 +74,8 @@ export function paths(dataDir: string): {
     administrator: join(dataDir, 'kubeconfig'),
     authority: join(dataDir, 'pki', 'ca.crt'),
     kubeconfig: (user) => join(dataDir, `${user}.kubeconfig`),
+    processes: join(dataDir, 'processes.json'),
+    pageToken: join(dataDir, 'page-token'),
   };
 }
 
@@ -80,6 +87,8 @@ const HEAP_MIB_MAX: Readonly<Record<Component, number>> = {
   nodes: 2048,
 };
 
+const PAGE_HEAP_MIB_MAX = 512;
+
 /** The plan of one child. */
 export function childPlan(component: Component, options: UpOptions): ChildPlan {
   const logging = ['--log-level', options.logLevel, '--log-format', options.logFormat];
@@ -90,6 +99,20 @@ export function childPlan(component: Component, options: UpOptions): ChildPlan {
       ...(ENGINE_FLAGS.get(component) ?? []),
     ],
     args: [component, ...componentFlags(component, options), ...logging],
+  };
+}
+
+/** The page is no part of the cluster: it looks at it, as any client does. */
+export function pagePlan(options: UpOptions): ChildPlan | undefined {
+  if ((options.pagePort ?? 0) === 0) return undefined;
+  const files = paths(options.dataDir);
+  return {
+    name: 'page',
+    runtimeFlags: [`--max-old-space-size=${PAGE_HEAP_MIB_MAX}`],
+    args: [
+      ...['page', '--kubeconfig', files.administrator, '--processes', files.processes],
+      ...['--token-file', files.pageToken, '--listen-address', `127.0.0.1:${options.pagePort}`],
+    ],
   };
 }
 

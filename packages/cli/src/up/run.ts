@@ -17,13 +17,14 @@ import {
   publishKubeconfig,
 } from './kubeconfig.ts';
 import { dryRunJson, dryRunText } from './dry-run.ts';
-import { childPlan, paths } from './plan.ts';
+import { childPlan, pagePlan, paths } from './plan.ts';
 import type { Component, UpOptions } from './plan.ts';
+import { writeProcesses } from './process-file.ts';
 import { progress } from '../service/progress.ts';
 import { scrape } from './scrape.ts';
 import { jsonSummary, textSummary } from './summary.ts';
 import type { Timings } from './summary.ts';
-import { processUsage } from './usage.ts';
+import { processUsage } from '../observe/process-usage.ts';
 import { createPods, lacksPods } from './workload.ts';
 
 const POLL_MS = 100;
@@ -32,6 +33,8 @@ const POLL_MS = 100;
 interface Cluster {
   readonly options: UpOptions;
   readonly children: Map<Component, Child>;
+  /** The page that looks at it. */
+  page: Child | undefined;
   readonly timings: Timings;
   /** Aborted by the first signal, and when the end has begun for another reason. */
   readonly end: AbortController;
@@ -66,7 +69,14 @@ export async function runUp(asked: UpOptions): Promise<number> {
     'abort',
     guarded(() => onEnd()),
   );
-  const cluster: Cluster = { options, children: new Map(), timings: { memory: [] }, end, ended };
+  const cluster: Cluster = {
+    options,
+    children: new Map(),
+    page: undefined,
+    timings: { memory: [] },
+    end,
+    ended,
+  };
   listenForSignals(end);
   try {
     if ((await bringUp(cluster)) || options.exitWhen === undefined) return 0;
@@ -149,15 +159,18 @@ async function bringUp(cluster: Cluster): Promise<boolean> {
   await Promise.all(others.map((component) => startChild(cluster, component)));
   if (end.signal.aborted) return false;
   keepKubeletPort(cluster);
+  const page = startPage(cluster);
   if (options.components.includes('nodes')) await followNodes(cluster);
   if (options.components.includes('controllers')) await followAccount(cluster);
   if (options.pods > 0 && !end.signal.aborted) await followPods(cluster);
+  await Promise.race([page, ended]);
   const isReached = !end.signal.aborted;
   measure(cluster);
   const server = cluster.children.get('apiserver')?.listens ?? '';
   const text = options.output === 'json' ? jsonSummary : textSummary;
   if (isReached || options.exitWhen !== undefined) {
-    process.stdout.write(text({ options, timings, kubeconfig, server }));
+    const page = cluster.page?.listens ?? '';
+    process.stdout.write(text({ options, timings, kubeconfig, server, page }));
   }
   if (options.exitWhen === undefined) await ended;
   return isReached;
@@ -184,11 +197,29 @@ async function startChild(cluster: Cluster, component: Component): Promise<void>
     process.stderr.write(`megaplane: ${text}; its log is ${logFile}\n`);
   });
   if (cluster.end.signal.aborted) return;
+  child.onReady = () => writeProcesses(cluster.options.dataDir, cluster.children);
   cluster.children.set(component, child);
   await Promise.race([child.start(), cluster.ended]);
 }
 
+/** The cluster stands also where its page does not. */
+async function startPage(cluster: Cluster): Promise<void> {
+  const { options, end } = cluster;
+  const plan = pagePlan(options);
+  if (plan === undefined || end.signal.aborted) return;
+  const logFile = join(paths(options.dataDir).logs, 'page.log');
+  const say = (text: string): void => void process.stderr.write(`megaplane: ${text}\n`);
+  const child = new Child(plan, logFile, (text) => say(`${text}; its log is ${logFile}`));
+  cluster.page = child;
+  try {
+    say(`the cluster as a page: ${await child.start()}`);
+  } catch (error) {
+    say((error as Error).message);
+  }
+}
+
 async function stopAll(cluster: Cluster): Promise<void> {
+  await cluster.page?.stop();
   const children = [...cluster.children.values()].toReversed();
   // The API server last, so that the others can still give their leases back.
   await Promise.all(children.filter(({ name }) => name !== 'apiserver').map((one) => one.stop()));

@@ -1,6 +1,6 @@
 /** What `up` says when the cluster stands. */
 import type { UpOptions } from './plan.ts';
-import type { ProcessUsage } from './usage.ts';
+import type { ProcessUsage } from '../observe/process-usage.ts';
 
 /** When what was reached; pod times count from the start of their creation. */
 export interface Timings {
@@ -17,11 +17,15 @@ export interface Summary {
   readonly timings: Timings;
   readonly kubeconfig: string;
   readonly server: string;
+  /** The link to the page; '' where there is none. */
+  readonly page?: string;
 }
 
 /** For people: what stands, how fast, and what to type next. */
-export function textSummary({ options, timings, kubeconfig, server }: Summary): string {
+export function textSummary(summary: Summary): string {
+  const { options, timings, kubeconfig, server, page = '' } = summary;
   const lines = ['', `cluster       ${server}`, `kubeconfig    ${kubeconfig}`];
+  if (page !== '') lines.push(`page          ${page}`);
   const add = (label: string, ms: number | undefined, what = ''): void => {
     if (ms !== undefined) lines.push(`${label.padEnd(14)}${what}${(ms / 1000).toFixed(2)} s`);
   };
@@ -48,7 +52,8 @@ export function quoted(word: string): string {
 }
 
 /** For programs: the same as one JSON object. */
-export function jsonSummary({ options, timings, kubeconfig, server }: Summary): string {
+export function jsonSummary(summary: Summary): string {
+  const { options, timings, kubeconfig, server, page = '' } = summary;
   const round = (ms: number | undefined): number | null =>
     ms === undefined ? null : Math.round(ms);
   return `${JSON.stringify({
@@ -56,6 +61,7 @@ export function jsonSummary({ options, timings, kubeconfig, server }: Summary): 
     pods: options.pods,
     server,
     kubeconfig,
+    ...(page === '' ? {} : { page }),
     firstAnswerMs: round(timings.firstAnswerMs),
     nodesReadyMs: round(timings.nodesReadyMs),
     podsCreatedMs: round(timings.podsCreatedMs),

@@ -217,6 +217,11 @@ export class Kubelets {
     return this.#columns.leaseVersion.get(id);
   }
 
+  /** The Node's condition Ready was True when it was seen last. */
+  isReady(id: number): boolean {
+    return this.#columns.has(id, READY);
+  }
+
   /** When its next renewal is planned. */
   leaseDueMs(id: number): number {
     return this.#columns.plannedMs.get(id);

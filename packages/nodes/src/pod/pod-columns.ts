@@ -11,6 +11,8 @@ export const STARTED = 4;
 
 export class PodColumns extends Rows {
   readonly failures: Uint8Column = new Uint8Column();
+  /** One more than the row of its node; 0: it is counted on none. */
+  readonly node: Uint32Column = new Uint32Column();
 
   /** What the uid hashes to. */
   readonly #uid: Uint32Column = new Uint32Column();
@@ -18,6 +20,7 @@ export class PodColumns extends Rows {
   override reset(id: number, uid: string = ''): void {
     super.reset(id);
     this.failures.set(id, 0);
+    this.node.set(id, 0);
     this.#uid.set(id, hashOf(uid));
   }
 

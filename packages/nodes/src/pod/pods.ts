@@ -39,6 +39,13 @@ export const RETRY_MS_MAX = 64_000;
 const NO_CALLS: ReadonlySet<Call> = new Set();
 const RUNNING_PHASE = new TextEncoder().encode('Running');
 
+export interface PodCounts {
+  /** Row of a node, or -1. */
+  findNode(node: string): number;
+  /** A pod has come to the node at a row, or gone from it. */
+  onPod(node: number, change: 1 | -1): void;
+}
+
 export interface PodsOptions {
   readonly client: Client;
   readonly metrics: SimulatorMetrics;
@@ -55,6 +62,8 @@ export interface PodsOptions {
   networksOf?(node: string): readonly PodNetwork[];
   /** The node is down: nothing is done for its pods until `replay`. */
   isDown?(node: string): boolean;
+  /** Who counts the pods of each node. */
+  readonly onNodes?: PodCounts;
   /** So many containers of a node begin to run. */
   onStart?(node: string, containers: number): void;
 }
@@ -136,6 +145,7 @@ export class Pods {
     const status = object(pod['status']);
     this.#countRunning(id, status['phase'] === 'Running');
     const node = text(object(pod['spec'])['nodeName']);
+    this.#countOn(id, node);
     const hostIps = this.#options.nodeAddresses(node);
     if (hostIps === null) {
       this.#early.add(node, pod);
@@ -171,8 +181,20 @@ export class Pods {
     this.#inFlight.clear();
   }
 
+  /** A pod stays on its node: it is counted there once. */
+  #countOn(id: number, node: string): void {
+    if (this.#columns.node.get(id) > 0) return;
+    const row = this.#options.onNodes?.findNode(node) ?? -1;
+    if (row < 0) return;
+    this.#columns.node.set(id, row + 1);
+    this.#options.onNodes?.onPod(row, 1);
+  }
+
   #onGone(id: number): void {
     const columns = this.#columns;
+    const counted = columns.node.get(id);
+    if (counted > 0) this.#options.onNodes?.onPod(counted - 1, -1);
+    columns.node.set(id, 0);
     this.#countRunning(id, false);
     this.#ips.free(id);
     columns.retire(id);

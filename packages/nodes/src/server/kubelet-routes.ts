@@ -9,6 +9,7 @@ import type { KubeletData } from './kubelet-data.ts';
 import { isRunning } from './kubelet-data.ts';
 import { logOptions, type LogOptions } from './log-lines.ts';
 import { LogReader } from './log-reader.ts';
+import { NODE_WAYS, type NodeWay } from '../kubelet/node-values.ts';
 import { MetricsApi, metricsRequest } from './metrics-api.ts';
 import { nodeOfPage, PATH_NODE, renderPage, type MetricPage } from './metric-pages.ts';
 import type { Found } from './pod-rules.ts';
@@ -29,6 +30,9 @@ export interface RouteOptions {
   /** The process's own metrics. */
   readonly metrics: () => string;
   readonly nodeNames: () => readonly string[];
+  /** A byte for each node, and the name of the one at a place of them. */
+  readonly nodeValues?: (way: NodeWay) => Uint8Array;
+  readonly nodeNameAt?: (row: number) => string;
   readonly onTrouble: (message: string) => void;
 }
 
@@ -66,6 +70,7 @@ export class KubeletRoutes {
     const { path } = portRequest(request);
     if (path === '/healthz') response.writeHead(200, TEXT).end('ok');
     else if (path === '/metrics') response.writeHead(200, METRICS).end(this.#options.metrics());
+    else if (path === '/metrics/field') this.#field(portRequest(request).query, response);
     else if (path === '/discovery/prometheus') {
       const host = request.headers.host ?? '';
       response.writeHead(200, JSON_TYPE).end(JSON.stringify(this.#discovery(host, scheme)));
@@ -102,6 +107,20 @@ export class KubeletRoutes {
     else if (DISABLED.some((prefix) => path.startsWith(prefix))) {
       response.writeHead(405, TEXT).end('Debug endpoints are disabled.\n');
     } else response.writeHead(404, TEXT).end('404 page not found\n');
+  }
+
+  /** All nodes in a picture: bytes without names, or the name at one place. */
+  #field(query: URLSearchParams, response: ServerResponse): void {
+    const { nodeValues, nodeNameAt } = this.#options;
+    const row = query.get('row') ?? '';
+    const way = NODE_WAYS.find((one) => one === query.get('by'));
+    if (/^\d{1,9}$/.test(row)) response.writeHead(200, TEXT).end(nodeNameAt?.(Number(row)) ?? '');
+    else if (way === undefined) {
+      response.writeHead(400, TEXT).end(`by: one of ${NODE_WAYS.join(', ')} is needed\n`);
+    } else {
+      const bytes = nodeValues?.(way) ?? new Uint8Array(0);
+      response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(bytes);
+    }
   }
 
   #discovery(host: string, scheme: string): JsonObject[] {

@@ -16,10 +16,11 @@ import { KubeletTraffic } from '../fidelity/kubelet-traffic.ts';
 import { Faults } from '../chaos/faults.ts';
 import { Kubelets, KUBELET_STATUS_MS, STATUS_PERIOD_MS } from '../kubelet/kubelets.ts';
 import { LEASE_PATH } from '../lease/lease-object.ts';
+import { NodeValues, type NodeWay } from '../kubelet/node-values.ts';
 import { Disregard, NodeFilter, selectorOf } from '../client/node-filter.ts';
 import { DEFAULT_TEMPLATE, NodeBodies } from '../kubelet/node-object.ts';
 import { addressOfNode, type KubeletEndpoint } from '../kubelet/node-status.ts';
-import { Pods } from '../pod/pods.ts';
+import { Pods, type PodCounts } from '../pod/pods.ts';
 import type { PortConfig } from '../server/port-config.ts';
 import type { Part } from '../client/membership.ts';
 import type { KwokObject } from '../stages/kwok-objects.ts';
@@ -73,6 +74,7 @@ export class SimulatedWorld {
   readonly #traffic: KubeletTraffic | null;
   readonly #nodes: Informer;
   readonly #pods: Informer;
+  readonly #values = new NodeValues();
   /** Containers that a node has started, by its row. */
   readonly #started = new Uint32Column();
   /** Nodes that have just become ours and are read next. */
@@ -131,7 +133,7 @@ export class SimulatedWorld {
       ...{ client, metrics, addresses, disregard, calls, networksOf, onStart },
       isDown: (node) => this.#isDown(node),
       find: (namespace, name) => this.#pods.find(namespace, name),
-      nodeAddresses: (node) => this.#addressesOf(node),
+      ...{ nodeAddresses: (node) => this.#addressesOf(node), onNodes: this.#countsPods() },
     });
     this.#pods = createInformer({
       client,
@@ -249,10 +251,36 @@ export class SimulatedWorld {
     return names;
   }
 
+  /** A byte for each row of a node, to be looked at all at once. */
+  nodeValues(way: NodeWay): Uint8Array {
+    const nodes = this.#nodes;
+    const rows = {
+      idLimit: nodes.idLimit,
+      has: (id: number): boolean => nodes.has(id) && this.#filter.holds(id),
+      isReady: (id: number): boolean => this.#kubelets.isReady(id),
+      dueMs: (id: number): number => this.#kubelets.leaseDueMs(id),
+    };
+    return this.#values.values(way, rows, this.#parts.clock.steadyMs());
+  }
+
+  /** The name of the node at a row; '' where there is none. */
+  nodeNameAt(row: number): string {
+    const isOurs = this.#nodes.has(row) && this.#filter.holds(row);
+    return isOurs ? this.#nodes.keyOf(row) : '';
+  }
+
   /** Containers that the node has started since this process began. */
   startedContainers(node: string): number {
     const row = this.#findNode(node);
     return row < 0 ? 0 : this.#started.get(row);
+  }
+
+  /** Each pod is counted on the row of its node. */
+  #countsPods(): PodCounts {
+    return {
+      findNode: (node) => this.#findNode(node),
+      onPod: (row, change) => this.#values.onPod(row, change),
+    };
   }
 
   /** Row of a node that is ours, or -1. */
@@ -280,6 +308,7 @@ export class SimulatedWorld {
     return {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (isNew) this.#faults.onNode(id, bytes, start, end);
+        if (isNew) this.#values.onNode(id, bytes, start, end);
         first.onUpsert(id, isNew, bytes, start, end);
         if (this.#isRetired) return;
         this.#staged.nodeHandler?.onUpsert(id, isNew, bytes, start, end);

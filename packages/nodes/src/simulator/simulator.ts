@@ -14,6 +14,7 @@ import { PortConfig } from '../server/port-config.ts';
 import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { judgeKwokFiles } from '../stages/kwok-files.ts';
 import { isPassing, tryOn } from '../client/try-on.ts';
+import type { SimulatedWorld } from './simulated-world.ts';
 import { Worlds } from './worlds.ts';
 import type { NodesOptions, Log } from './nodes-options.ts';
 
@@ -68,8 +69,8 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
     random: () => client.random(),
     startedContainers: (node) => host.worlds?.present?.startedContainers(node) ?? 0,
   });
-  const nodeNames = (): readonly string[] => host.worlds?.present?.nodeNames() ?? [];
-  const port = await openPort({ options, client, config, metrics, nodeNames });
+  const world = (): SimulatedWorld | null => host.worlds?.present ?? null;
+  const port = await openPort({ options, client, config, metrics, world });
   const endpoint = { ...options.endpoint, port: options.endpoint.port || port.port };
   const identity = `megaplane-nodes-${randomUUID()}`;
   const worlds = new Worlds({
@@ -117,11 +118,11 @@ interface PortParts {
   readonly client: Client;
   readonly config: PortConfig;
   readonly metrics: SimulatorMetrics;
-  readonly nodeNames: () => readonly string[];
+  readonly world: () => SimulatedWorld | null;
 }
 
 async function openPort(parts: PortParts): Promise<KubeletPort> {
-  const { options, client, config, metrics, nodeNames } = parts;
+  const { options, client, config, metrics, world } = parts;
   const { certificate, key } = options.tls;
   const published = await publishedAuthorities(client, options.log);
   const clientCa = options.tls.clientCa ?? published.clientCa;
@@ -137,7 +138,9 @@ async function openPort(parts: PortParts): Promise<KubeletPort> {
     data: new KubeletData(client),
     nowMs: () => client.timers.wallMs(),
     metrics: () => metrics.text(),
-    nodeNames,
+    nodeNames: () => world()?.nodeNames() ?? [],
+    nodeValues: (way) => world()?.nodeValues(way) ?? new Uint8Array(0),
+    nodeNameAt: (row) => world()?.nodeNameAt(row) ?? '',
     onTrouble: (message) => options.log('warn', message),
   });
 }
