@@ -4,10 +4,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { explainScenario, type Scenario, type StepAnswer } from '../src/explain/explain.ts';
+import { explainScenario, explainSharded } from '../src/explain/explain.ts';
+import type { Scenario, StepAnswer } from '../src/explain/explain.ts';
 import { COMPATIBILITY, EXACT, type Compatibility } from '../src/framework/compatibility.ts';
 
 const VECTORS = join(import.meta.dirname, '../../../../shared/data/scheduler-vectors');
+const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 const isPresent = existsSync(VECTORS);
 const skip = isPresent ? false : 'recorded decisions are not beside this repository';
 
@@ -61,6 +63,22 @@ function check(file: string, compatibility: Compatibility): void {
   assert.equal(wrong.length, 0, `${wrong.length} of ${scenarios.length}:\n${wrong.join('\n')}`);
 }
 
+/** Shards and levels of relays, in turn: each scenario is tried with one of them. */
+const TREES = [1, 2, 3, 5, 17].flatMap((shards) =>
+  [0, 1, 2].map((relayLevels) => ({ shards, relayLevels, fanOut: 2 })),
+);
+
+async function checkSharded(file: string, isSelected: (place: number) => boolean): Promise<void> {
+  const { scenarios } = JSON.parse(readFileSync(file, 'utf8')) as { scenarios: Scenario[] };
+  for (const [place, scenario] of scenarios.entries()) {
+    if (!isSelected(place)) continue;
+    const tree = TREES[place % TREES.length] ?? { shards: 3, relayLevels: 0, fanOut: 2 };
+    const alone = explainScenario(scenario, NEWER);
+    const sharded = await explainSharded(scenario, NEWER, tree);
+    assert.deepEqual(sharded, alone, `${scenario.name} with ${JSON.stringify(tree)}`);
+  }
+}
+
 const RECORDED: Compatibility = { ...EXACT, keepsNamespaceSelector: true };
 
 for (const name of isPresent ? readdirSync(VECTORS) : []) {
@@ -73,6 +91,18 @@ for (const name of isPresent ? readdirSync(VECTORS) : []) {
 
 /** As 1.36 decides. */
 const NEWER: Compatibility = { ...COMPATIBILITY['1.36'], keepsNamespaceSelector: true };
+
+for (const name of isPresent ? readdirSync(VECTORS) : []) {
+  if (!name.endsWith('.json')) continue;
+  const area = name.slice(0, -'.json'.length);
+  test(`shards and relays decide about ${area} as one process does`, { skip }, async () => {
+    await checkSharded(join(VECTORS, name), (place) => IS_LONG || place % 3 === 0);
+  });
+}
+
+test('shards and relays decide about generated clusters as one process does', async () => {
+  await checkSharded(join(import.meta.dirname, 'recorded-decisions.json'), () => true);
+});
 
 test('decisions of kube-scheduler 1.36 about generated clusters are reproduced', () => {
   check(join(import.meta.dirname, 'recorded-decisions.json'), NEWER);

@@ -17,6 +17,9 @@ import type { EmulatedVersion } from '@megaplane/scheduler/compatibility';
 const SECURE_PORT = 10_259;
 /** Somebody sits before it, and an API server without its etcd says nothing for a minute. */
 const EXPLAIN_TIMEOUT_MS = 15_000;
+/** In one process, so that a scenario can be tried. */
+const EXPLAIN_SHARDS_MAX = 64;
+const EXPLAIN_LEVELS_MAX = 3;
 const KUBECONFIG_MISSING = "error: required option '--kubeconfig <file>' not specified";
 
 interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
@@ -37,6 +40,9 @@ interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
 
 interface ScenarioFlags {
   readonly filename?: string;
+  readonly shards: number;
+  readonly relayLevels: number;
+  readonly relayFanOut: number;
 }
 
 export function schedulerCommand(done: (exitCode: number) => void): Command {
@@ -78,13 +84,31 @@ function withExplain(command: Command, done: (exitCode: number) => void): Comman
       ),
     )
     .option('-f, --filename <file>', 'the scenario (default: stdin)')
+    .option(
+      '--shards <count>',
+      'of a scenario: so many shards look at the nodes; 0 = none',
+      wholeNumber(0, EXPLAIN_SHARDS_MAX),
+      0,
+    )
+    .option(
+      '--relay-levels <count>',
+      'of a scenario: levels of relays between the shards and the root',
+      wholeNumber(0, EXPLAIN_LEVELS_MAX),
+      0,
+    )
+    .option(
+      '--relay-fan-out <count>',
+      'of a scenario: relays below each relay',
+      wholeNumber(1, EXPLAIN_SHARDS_MAX),
+      10,
+    )
     .addOption(
       emulatedVersionOption().default(undefined, '1.36; of scenarios 1.35, as they were recorded'),
     )
     .action(async (pod: string | undefined, _flags: unknown, own: Command) => {
       const { explainFile, explainPod } = await import('../flags/scheduler-files.ts');
       const flags = explainFlags(command, own);
-      if (pod === undefined) return done(explainFile(flags.filename, flags.emulatedVersion));
+      if (pod === undefined) return done(await explainFile(flags));
       if (flags.kubeconfig === undefined) own.error(KUBECONFIG_MISSING);
       done(await explainPod(pod, flags));
     });

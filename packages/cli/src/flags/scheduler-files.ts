@@ -10,7 +10,7 @@ import { createKubeClient } from '@megaplane/client/kube-client';
 import { DEFAULT_CONFIGURATION } from '@megaplane/scheduler/configuration/configuration';
 import { reportOnLive } from '@megaplane/scheduler/explain/live-pod';
 import { reportText } from '@megaplane/scheduler/explain/report-text';
-import { explainScenario } from '@megaplane/scheduler/explain';
+import { explainScenario, explainSharded } from '@megaplane/scheduler/explain';
 import type { Scenario } from '@megaplane/scheduler/explain';
 import { createProfile } from '@megaplane/scheduler/profile';
 import { userPluginError, type UserPlugin } from '@megaplane/scheduler/user-plugin';
@@ -98,20 +98,35 @@ function jsonOf(name: string, text: string): unknown {
   }
 }
 
+export interface ExplainFileFlags {
+  /** The scenario; standard input where there is none. */
+  readonly filename?: string;
+  readonly emulatedVersion?: EmulatedVersion;
+  /** That look at the nodes; 0: none. */
+  readonly shards: number;
+  readonly relayLevels: number;
+  readonly relayFanOut: number;
+}
+
 /** Prints the answer to a scenario as one line of JSON. Returns the exit code. */
-export function explainFile(
-  file: string | undefined,
+export async function explainFile({
+  filename: file,
   // Scenarios were recorded from 1.35, and say nothing of versions.
-  version: EmulatedVersion = '1.35',
-): number {
+  emulatedVersion: version = '1.35',
+  ...tree
+}: ExplainFileFlags): Promise<number> {
   const text = file === undefined ? readFileSync(0, 'utf8') : readNamed('-f', file).toString();
   const scenario = jsonOf(file ?? 'standard input', text);
   if (typeof scenario !== 'object' || scenario === null || !('steps' in scenario)) {
     throw new Error(`${file ?? 'standard input'}: a scenario has "objects" and "steps"`);
   }
-  process.stdout.write(
-    `${JSON.stringify(explainScenario(scenario as Scenario, COMPATIBILITY[version]))}\n`,
-  );
+  const { shards, relayLevels, relayFanOut: fanOut } = tree;
+  const asked = [scenario as Scenario, COMPATIBILITY[version]] as const;
+  const answer =
+    shards === 0
+      ? explainScenario(...asked)
+      : await explainSharded(...asked, { shards, relayLevels, fanOut });
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
   return 0;
 }
 

@@ -1,11 +1,14 @@
 /** Decides about the pods of a scenario, one after another, and says why. */
 import { Cluster } from '../framework/cluster.ts';
 import { Evaluator, type Decision as Decided } from '../placement/evaluator.ts';
+import { unasked, type Asking } from '../extenders/extender-rounds.ts';
 import type { KubeObject, PodObject } from '../api/objects.ts';
 import { PodInfo } from '../framework/pod-info.ts';
 import { createProfile, DEFAULT_SCHEDULER_NAME } from '../framework/runtime/profile.ts';
 import type { Profile, ProfileConfiguration } from '../framework/runtime/profile.ts';
 import type { Compatibility } from '../framework/compatibility.ts';
+import { startTree } from '../sharding/in-process.ts';
+import { ShardRoot } from '../sharding/root.ts';
 
 export interface ScenarioConfiguration {
   readonly profiles?: readonly ProfileConfiguration[];
@@ -71,42 +74,106 @@ export interface StepAnswer {
   } | null;
 }
 
+export interface ScenarioAnswer {
+  readonly steps: readonly StepAnswer[];
+}
+
 /** Answers each step of a scenario. Steps without a `result` go on from the answer itself. */
-export function explainScenario(
+export function explainScenario(scenario: Scenario, compatibility?: Compatibility): ScenarioAnswer {
+  const run = new ScenarioRun(scenario, profilesOf(scenario, compatibility), null);
+  return { steps: scenario.steps.map((step) => unasked(run.step(step))) };
+}
+
+export interface ShardedScenario {
+  readonly shards: number;
+  /** Levels of relays between the shards and the root. */
+  readonly relayLevels: number;
+  readonly fanOut: number;
+}
+
+/** The same answers, of shards that look at the nodes, over the wire that real ones use. */
+export async function explainSharded(
   scenario: Scenario,
-  compatibility?: Compatibility,
-): { readonly steps: readonly StepAnswer[] } {
-  const run = new ScenarioRun(scenario, compatibility);
-  return { steps: scenario.steps.map((step) => run.step(step)) };
+  compatibility: Compatibility | undefined,
+  sharded: ShardedScenario,
+): Promise<ScenarioAnswer> {
+  const profiles = profilesOf(scenario, compatibility);
+  const tree = await startTree({ ...sharded, profiles });
+  try {
+    const root = new ShardRoot(tree.root);
+    const run = new ScenarioRun(scenario, profiles, root);
+    const steps: StepAnswer[] = [];
+    for (const step of scenario.steps) steps.push(await answered(run.step(step), root));
+    return { steps };
+  } finally {
+    await tree.close();
+  }
+}
+
+/** Goes through a decision, of which the shards answer all questions. */
+async function answered<Value>(asking: Asking<Value>, root: ShardRoot): Promise<Value> {
+  let step = asking.next();
+  while (step.done !== true) {
+    const question = step.value;
+    if (question.kind !== 'shards') throw new Error('a scenario has no extenders');
+    const reply = await root.ask(question.round);
+    step = asking.next([{ ok: true, value: null, reply }]);
+  }
+  return step.value;
+}
+
+function profilesOf(
+  { config }: Scenario,
+  compatibility: Compatibility | undefined,
+): ReadonlyMap<string, Profile> {
+  const profiles = (config?.profiles ?? [{}]).map((profile) =>
+    createProfile(profile, compatibility),
+  );
+  return new Map(profiles.map((profile) => [profile.schedulerName, profile]));
 }
 
 class ScenarioRun {
   readonly #cluster = new Cluster();
   readonly #profiles: ReadonlyMap<string, Profile>;
   readonly #evaluator: Evaluator;
+  readonly #root: ShardRoot | null;
 
-  constructor({ config, objects }: Scenario, compatibility: Compatibility | undefined) {
-    const profiles = (config?.profiles ?? [{}]).map((profile) =>
-      createProfile(profile, compatibility),
-    );
-    this.#profiles = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
-    this.#evaluator = new Evaluator(config?.percentageOfNodesToScore ?? 100);
-    for (const object of objects) this.#cluster.apply(object);
+  /** `root`: of shards that look at the nodes; null: they are looked at here. */
+  constructor(
+    { config, objects }: Scenario,
+    profiles: ReadonlyMap<string, Profile>,
+    root: ShardRoot | null,
+  ) {
+    this.#profiles = profiles;
+    this.#root = root;
+    this.#evaluator = new Evaluator(config?.percentageOfNodesToScore ?? 100, [], root);
+    for (const object of objects) this.#apply(object);
   }
 
-  step(step: Step): StepAnswer {
+  #apply(object: KubeObject): void {
+    this.#cluster.apply(object);
+    this.#root?.applied(object);
+  }
+
+  #delete(kind: string, key: string): void {
+    this.#cluster.delete(kind, key);
+    this.#root?.deleted(kind, key);
+  }
+
+  *step(step: Step): Asking<StepAnswer> {
     for (const change of step.before ?? []) this.#change(change);
-    if (step.pod !== undefined) this.#cluster.apply({ ...step.pod, kind: 'Pod' });
+    if (step.pod !== undefined) this.#apply({ ...step.pod, kind: 'Pod' });
     const key = step.retry ?? new PodInfo(step.pod as PodObject).key;
     const pod = this.#cluster.pod(key);
     if (pod === undefined) throw new Error(`step for pod ${key}: there is no such pod`);
-    const decision = this.#decide(pod);
+    const decision = yield* this.#decide(pod);
     this.#take(step, pod, step.result ?? this.#outcomeOf(decision, pod));
     return answerOf(decision, pod);
   }
 
-  #decide(pod: PodInfo): Decision {
+  *#decide(pod: PodInfo): Asking<Decision> {
     this.#cluster.refresh();
+    this.#root?.see(this.#cluster.nodes);
     const name = pod.pod.spec.schedulerName ?? DEFAULT_SCHEDULER_NAME;
     const profile = this.#profiles.get(name);
     if (profile === undefined) throw new Error(`pod ${pod.key}: no profile is named ${name}`);
@@ -118,17 +185,17 @@ class ScenarioRun {
         Evaluator.gateOf(other, this.#cluster, profile) === null,
     );
     if (Evaluator.gateOf(pod, this.#cluster, profile) !== null) return { kind: 'gated' };
-    return this.#evaluator.decide(pod, this.#cluster, profile, {
+    return yield* this.#evaluator.decideAsking(pod, this.#cluster, profile, {
       on: (node) => waiting.filter((other) => other.pod.status?.nominatedNodeName === node),
     });
   }
 
   #change(change: Change): void {
-    if ('apply' in change) return this.#cluster.apply(change.apply);
+    if ('apply' in change) return this.#apply(change.apply);
     const { kind, namespace, name } = change.delete;
     const isNamed = namespace === undefined || namespace === '';
     const space = kind === 'Pod' && isNamed ? 'default' : namespace;
-    this.#cluster.delete(kind, space === undefined || space === '' ? name : `${space}/${name}`);
+    this.#delete(kind, space === undefined || space === '' ? name : `${space}/${name}`);
   }
 
   /** Brings the cluster to where the next step starts. */
@@ -136,7 +203,7 @@ class ScenarioRun {
     if (result.chosen !== undefined) {
       const { nominatedNodeName: _, ...status } = pod.pod.status ?? {};
       const startTime = result.startTime === undefined ? {} : { startTime: result.startTime };
-      this.#cluster.apply({
+      this.#apply({
         ...pod.pod,
         kind: 'Pod',
         spec: { ...pod.pod.spec, nodeName: result.chosen },
@@ -146,14 +213,14 @@ class ScenarioRun {
       this.#takeFailure(step, pod, result.failed);
     }
     for (const key of result.after?.unnominated ?? []) this.#nominate(key, null);
-    for (const object of result.after?.apply ?? []) this.#cluster.apply(object);
+    for (const object of result.after?.apply ?? []) this.#apply(object);
   }
 
   #takeFailure(step: Step, pod: PodInfo, failure: NonNullable<Outcome['failed']>): void {
     const nominated = failure.nominated ?? null;
     if (nominated === null) {
       if (step.keep === true || step.retry !== undefined) return this.#nominate(pod.key, null);
-      return this.#cluster.delete('Pod', pod.key);
+      return this.#delete('Pod', pod.key);
     }
     this.#nominate(pod.key, nominated);
     for (const key of failure.victims ?? []) this.#evict(key);
@@ -164,7 +231,7 @@ class ScenarioRun {
     if (pod === undefined) return;
     const { nominatedNodeName: _, ...status } = pod.status ?? {};
     const nomination = node === null ? {} : { nominatedNodeName: node };
-    this.#cluster.apply({ ...pod, kind: 'Pod', status: { ...status, ...nomination } } as PodObject);
+    this.#apply({ ...pod, kind: 'Pod', status: { ...status, ...nomination } } as PodObject);
   }
 
   /** What follows from the answer itself. */
@@ -197,7 +264,7 @@ class ScenarioRun {
       status: 'True',
       reason: 'PreemptionByScheduler',
     };
-    this.#cluster.apply({
+    this.#apply({
       ...pod,
       kind: 'Pod',
       metadata: { ...pod.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' },

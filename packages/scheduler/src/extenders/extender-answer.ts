@@ -3,6 +3,7 @@
  * kube-scheduler: an answer of another shape is an error, in the decoder's words, and never taken
  * for one that says nothing. Only members that the scheduler looks at are judged.
  */
+import type { Reply } from '../sharding/protocol/rounds.ts';
 import { firstValue } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {
@@ -175,5 +176,5 @@ function wordOf(value: JsonValue): string {
 
 /** By call; `text`: why there is no answer. */
 export type Answer =
-  | { readonly ok: true; readonly value: JsonValue }
+  | { readonly ok: true; readonly value: JsonValue; readonly reply?: Reply }
   | { readonly ok: false; readonly text: string };

@@ -56,7 +56,7 @@ class Bench {
       const answers: Answer[] =
         question.kind === 'pod'
           ? [{ ok: true, value: { metadata: { name: question.key } } }]
-          : question.calls.map((call) => this.#answer(call));
+          : (question.kind === 'calls' ? question.calls : []).map((call) => this.#answer(call));
       attempt = core.answer(answers, 0);
     }
     return attempt;

@@ -11,12 +11,15 @@ import type { PodInfo } from '../framework/pod-info.ts';
 import type { Candidate } from '../framework/plugin.ts';
 import type { ResultName } from './extender-answer.ts';
 import type { Snapshot } from '../framework/snapshot.ts';
+import type { Round } from '../sharding/protocol/rounds.ts';
 
 /** What a decision has to know before it can go on; all calls of a question at once. */
 export type Question =
   /** The whole pod, as the API server has it. */
   | { readonly kind: 'pod'; readonly key: string }
-  | { readonly kind: 'calls'; readonly calls: readonly ExtenderCall[] };
+  | { readonly kind: 'calls'; readonly calls: readonly ExtenderCall[] }
+  /** What all shards say. */
+  | { readonly kind: 'shards'; readonly round: Round };
 
 export interface ExtenderCall {
   readonly extender: Extender;

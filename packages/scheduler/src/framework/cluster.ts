@@ -14,6 +14,8 @@ interface ImageRecord {
   readonly nodes: Set<string>;
 }
 
+const NO_IMAGES: ReadonlyMap<string, ImageState> = new Map();
+
 /** Pods in these phases take no room. */
 const ENDED = new Set(['Succeeded', 'Failed']);
 
@@ -28,16 +30,25 @@ export class Cluster implements Snapshot {
   /** Nodes whose entry changed since the last `refresh`. */
   readonly #changed = new Set<string>();
   readonly #hasFreshImages: boolean;
+  /** Of each node, where somebody else counts them; null: they are counted here. */
+  readonly #givenImages: Map<string, ReadonlyMap<string, ImageState>> | null;
   #list: string[] = [];
   #snapshot: NodeInfo[] = [];
   nowMs = 0;
 
   /**
    * `hasFreshImages`: nodes know at once on how many nodes their images are. Upstream's find out
-   * only when something about themselves changes.
+   * only when something about themselves changes. `areImagesGiven`: this is a share of a cluster,
+   * and what its nodes know of images comes by `setImages`.
    */
-  constructor(hasFreshImages = false) {
+  constructor(hasFreshImages = false, areImagesGiven = false) {
     this.#hasFreshImages = hasFreshImages;
+    this.#givenImages = areImagesGiven ? new Map() : null;
+  }
+
+  setImages(node: string, images: ReadonlyMap<string, ImageState>): void {
+    this.#givenImages?.set(node, images);
+    this.#changed.add(node);
   }
 
   get nodes(): readonly NodeInfo[] {
@@ -177,7 +188,8 @@ export class Cluster implements Snapshot {
     }
   }
 
-  #imagesOf({ node }: NodeInfo): Map<string, ImageState> {
+  #imagesOf({ name, node }: NodeInfo): ReadonlyMap<string, ImageState> {
+    if (this.#givenImages !== null) return this.#givenImages.get(name) ?? NO_IMAGES;
     const states = new Map<string, ImageState>();
     for (const [name] of imagesOn(node)) {
       const record = this.#images.get(name);

@@ -37,6 +37,16 @@ export interface Filter {
    * it as done at once.
    */
   reserve?(node: NodeInfo): Reservation | Rejection | null;
+  /** What was learnt at nodes that matters later; where nodes are shared out it travels. */
+  findings?(): readonly Finding[];
+  /** Takes in what the filters of shares found, in the order of the nodes. */
+  learn?(findings: readonly Finding[]): void;
+}
+
+/** Something that a filter found out at a node, in a text of the plugin's own. */
+export interface Finding {
+  readonly node: string;
+  readonly text: string;
 }
 
 export type PreFilterOutcome =
@@ -51,12 +61,39 @@ export type PreFilterOutcome =
 
 export const SKIP = { kind: 'skip' } as const;
 
+/**
+ * What a plugin counts over nodes: amounts by a text of its own. Where nodes are shared out over
+ * processes, the tallies of all shares are added up, so each amount must be a sum over nodes.
+ */
+export type Tally = ReadonlyMap<string, number>;
+
+/** The least and the greatest raw score. */
+export interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
 /** A scorer for one pod over its feasible nodes. */
 export interface Scorer {
   /** A raw score. Without `normalize` it is final and from 0 to 100. */
   score(node: NodeInfo): number;
-  /** From raw scores, in the order of the feasible nodes, to scores from 0 to 100. */
-  normalize?(raw: readonly number[]): number[];
+  /**
+   * From raw scores, in the order of the feasible nodes, to scores from 0 to 100. `range`: of the
+   * raw scores of all feasible nodes, where these are some of them.
+   */
+  normalize?(raw: readonly number[], range?: Range): number[];
+  /** Of those raw scores that count for `normalize`; by default all. */
+  range?(raw: readonly number[]): Range;
+}
+
+export function rangeOf(raw: readonly number[]): Range {
+  let min = Infinity;
+  let max = -Infinity;
+  for (const value of raw) {
+    if (value < min) min = value;
+    if (value > max) max = value;
+  }
+  return { min, max };
 }
 
 export type PreScoreOutcome =
@@ -94,14 +131,24 @@ export interface Plugin {
   /** Keeps a pod out of the queue: the reason, or null. */
   preEnqueue?(pod: PodInfo, snapshot: Snapshot): string | null;
   postFilter?(cycle: FailedCycle): PostFilterOutcome;
-  /** What the plugin knows before nodes are looked at; all that filter have it. */
-  preFilter?(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome;
+  /** How many nodes that evictions would free `postFilter` will look for; 0: none. */
+  candidatesWanted?(cycle: FailedCycle): number;
+  /** What `preFilter` counts over the nodes of a snapshot; null: nothing, for this pod. */
+  tally?(pod: PodInfo, snapshot: Snapshot): Tally | null;
+  /**
+   * What the plugin knows before nodes are looked at; all that filter have it. With a `tally` it
+   * takes that for what is counted over nodes, and looks at none itself.
+   */
+  preFilter?(pod: PodInfo, snapshot: Snapshot, tally?: Tally): PreFilterOutcome;
+  /** What `preScore` counts over nodes, of which `feasible` are those that passed. */
+  scoreTally?(pod: PodInfo, snapshot: Snapshot, feasible: readonly NodeInfo[]): Tally | null;
   /** `filter`: what `preFilter` of the same plugin gave for the pod, or null. */
   preScore?(
     pod: PodInfo,
     snapshot: Snapshot,
     feasible: readonly NodeInfo[],
     filter: Filter | null,
+    tally?: Tally,
   ): PreScoreOutcome;
   /** Instead of `preScore` where the profile has the plugin score but not prepare it. */
   scoreAnyway?(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome;
@@ -119,8 +166,12 @@ export function scoreEach(score: (node: NodeInfo) => number): PreScoreOutcome {
 export const SCORE_MAX = 100;
 
 /** To 0..100 by the greatest raw score; reversed, the greatest gets 0. Integer division. */
-export function normalizeByMax(raw: readonly number[], isReversed: boolean): number[] {
-  const max = raw.reduce((most, value) => Math.max(most, value), 0);
+export function normalizeByMax(
+  raw: readonly number[],
+  isReversed: boolean,
+  range: Range = rangeOf(raw),
+): number[] {
+  const max = Math.max(range.max, 0);
   if (max === 0) return raw.map(() => (isReversed ? SCORE_MAX : 0));
   return raw.map((value) => {
     const score = Math.trunc((SCORE_MAX * value) / max);
@@ -161,4 +212,6 @@ export interface FailedCycle {
   readonly absent: Verdict | null;
   /** A plugin ended the preparation, so that plugins after it know nothing of the pod. */
   readonly isCutShort: boolean;
+  /** What evictions on a node would give, where somebody else has tried it. */
+  dryRun?(node: NodeInfo): Candidate | Rejection;
 }

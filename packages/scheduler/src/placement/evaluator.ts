@@ -16,6 +16,7 @@ import type { NodeInfo } from '../framework/node-info.ts';
 import type { PodInfo } from '../framework/pod-info.ts';
 import type { Nomination, Verdict, FailedCycle } from '../framework/plugin.ts';
 import { unresolvable, unschedulable, type PostFilterOutcome } from '../framework/plugin.ts';
+import { ScatteredCycle, type ShareOrder } from '../sharding/scatter/scattered-cycle.ts';
 import { pickCandidate } from '../framework/preemption.ts';
 import type { Profile } from '../framework/runtime/profile.ts';
 import type { ObjectWrite } from '../framework/reservation.ts';
@@ -75,14 +76,23 @@ export function firstBest(scores: readonly NodeScore[]): number {
 export class Evaluator {
   readonly #percentage: number;
   readonly #extenders: readonly Extender[];
+  readonly #shares: ShareOrder | null;
   #start = 0;
   /** Told how long the steps take. */
   meter: CycleMeter = NO_METER;
 
-  /** `percentage`: percentageOfNodesToScore; 100 is exact, 0 adaptive. */
-  constructor(percentage = 100, extenders: readonly Extender[] = []) {
+  /**
+   * `percentage`: percentageOfNodesToScore; 100 is exact, 0 adaptive. `shares`: whose nodes are
+   * whose, where shards look at them; null: all nodes are looked at here.
+   */
+  constructor(
+    percentage = 100,
+    extenders: readonly Extender[] = [],
+    shares: ShareOrder | null = null,
+  ) {
     this.#percentage = percentage;
     this.#extenders = extenders;
+    this.#shares = shares;
   }
 
   /** Why a pod is not to be tried at all; null if it may be. */
@@ -112,8 +122,9 @@ export class Evaluator {
     profile: Profile,
     nominations: Nominations,
   ): Asking<Decision> {
-    const cycle = new Cycle(pod, snapshot, profile, nominations, this.meter);
     if (snapshot.nodes.length === 0) return noNodes();
+    const cycle = this.#cycleFor(pod, snapshot, profile, nominations);
+    if (cycle instanceof ScatteredCycle) yield* cycle.begin();
     const rounds = new ExtenderRounds(cycle, this.#extenders);
     const preparation = cycle.prepare();
     if (preparation.kind === 'rejected') {
@@ -134,6 +145,16 @@ export class Evaluator {
     return yield* place(cycle, found, verdicts, rounds);
   }
 
+  #cycleFor(pod: PodInfo, snapshot: Snapshot, profile: Profile, nominations: Nominations): Cycle {
+    const asked = [pod, snapshot, profile, nominations, this.meter] as const;
+    if (this.#shares === null) return new Cycle(...asked);
+    const waiting = new Map<string, PodInfo>();
+    for (const { name } of snapshot.nodes) {
+      for (const one of nominations.on(name)) waiting.set(one.key, one);
+    }
+    return new ScatteredCycle(this.#shares, [...waiting.values()], ...asked);
+  }
+
   /** Feasible nodes in the order in which they were met; a verdict if the pod is at fault. */
   *#find(
     cycle: Cycle,
@@ -144,12 +165,14 @@ export class Evaluator {
     const { snapshot, pod } = cycle;
     const nominated = snapshot.node(pod.pod.status?.nominatedNodeName ?? '');
     if (nominated !== undefined) {
+      if (cycle instanceof ScatteredCycle) yield* cycle.filterAll(nominated.name);
       const verdict = cycle.filterNode(nominated);
       if (verdict === null) {
         const left = yield* rounds.filter([nominated], verdicts);
         if (typeof left !== 'string' && left.length > 0) return left;
       } else if (verdict.code !== 'error') verdicts.set(nominated.name, verdict);
     }
+    if (cycle instanceof ScatteredCycle) yield* cycle.filterAll(null);
     const feasible = this.#scan(cycle, names, verdicts);
     if (!Array.isArray(feasible)) return feasible;
     const left = yield* rounds.filter(feasible, verdicts);
@@ -215,6 +238,14 @@ function* failBeforeNodes(
   };
 }
 
+/** The same failure, with what evictions would give where shards have to try them. */
+function* tried(failure: FailedTry): Asking<FailedTry> {
+  const { cycle } = failure;
+  if (!(cycle instanceof ScatteredCycle)) return failure;
+  yield* cycle.tryEvictions(failure);
+  return { ...failure, dryRun: (node) => cycle.dryRun(node) };
+}
+
 interface Aftermath {
   readonly text: string;
   readonly nomination: Nomination | null;
@@ -241,9 +272,10 @@ function* postFilter(failure: FailedTry, rounds: ExtenderRounds): Asking<Afterma
   return after;
 }
 
-function* runPostFilters(failure: FailedTry, rounds: ExtenderRounds): Asking<Aftermath> {
+function* runPostFilters(given: FailedTry, rounds: ExtenderRounds): Asking<Aftermath> {
   const texts: string[] = [];
   const writes: ObjectWrite[] = [];
+  const failure = yield* tried(given);
   const { postFilter: plugins } = failure.cycle.profile;
   // Nobody to say whether the pod may go on waiting for its node.
   let clearsNomination = plugins.length === 0;
@@ -343,6 +375,7 @@ function* place(
     const { name } = only;
     return { kind: 'placed', feasible, scores: null, best: [name], chosen: name, cycle };
   }
+  if (cycle instanceof ScatteredCycle) yield* cycle.scoreAll(feasible);
   const byPlugins = cycle.score(feasible);
   if (!Array.isArray(byPlugins)) return failed(errorOf(byPlugins), cycle, verdicts, null);
   const scores = yield* rounds.score(feasible, byPlugins);

@@ -276,6 +276,7 @@ class SchedulerProgram {
     if (question.kind === 'calls') {
       return Promise.all(question.calls.map((call) => this.#caller.call(call)));
     }
+    if (question.kind === 'shards') return [{ ok: false, text: 'there are no shards' }];
     const slash = question.key.indexOf('/');
     const [namespace, name] = [question.key.slice(0, slash), question.key.slice(slash + 1)];
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`;

@@ -43,10 +43,7 @@ export class DefaultPreemption implements Plugin {
     const ineligible = this.#ineligibility(failure);
     if (ineligible !== '') return rejected(ineligible, false);
     const { cycle } = failure;
-    const nodes = cycle.snapshot.nodes.filter(({ name }) => {
-      const verdict = failure.verdicts.get(name) ?? failure.absent;
-      return verdict?.code === 'unschedulable';
-    });
+    const nodes = helpfulNodes(failure);
     const reasons = new Map<string, number>();
     const errors = new Set<string>();
     const candidates = this.#candidates(failure, nodes, reasons, errors);
@@ -57,6 +54,16 @@ export class DefaultPreemption implements Plugin {
       reasons.set(UNHELPFUL, (reasons.get(UNHELPFUL) ?? 0) + total - nodes.length);
     }
     return rejected(fitErrorText(total, reasons), true);
+  }
+
+  /** How many candidates suffice, where nodes are to be tried at all; else 0. */
+  candidatesWanted(failure: FailedCycle): number {
+    if (this.#ineligibility(failure) !== '') return 0;
+    return this.#wanted(helpfulNodes(failure).length);
+  }
+
+  #wanted(nodes: number): number {
+    return Math.max(Math.trunc((nodes * this.#percentage) / 100), this.#absolute);
   }
 
   #ineligibility({ cycle, verdicts, absent }: FailedCycle): string {
@@ -76,24 +83,24 @@ export class DefaultPreemption implements Plugin {
 
   /** Nodes on which evictions would help; for others, `reasons` counts why not, or `errors` say. */
   #candidates(
-    { cycle }: FailedCycle,
+    { cycle, dryRun: triedElsewhere }: FailedCycle,
     nodes: readonly NodeInfo[],
     reasons: Map<string, number>,
     errors: Set<string>,
   ): Candidate[] {
-    const wanted = Math.max(Math.trunc((nodes.length * this.#percentage) / 100), this.#absolute);
+    const wanted = this.#wanted(nodes.length);
     const budgets = [...cycle.snapshot.objects('PodDisruptionBudget')] as BudgetObject[];
     const candidates: Candidate[] = [];
     let violating = 0;
     for (const node of nodes) {
-      const outcome = dryRun(cycle, node, budgets);
+      const outcome = triedElsewhere?.(node) ?? dryRun(cycle, node, budgets);
       if ('victims' in outcome && outcome.victims.length === 0) {
         // An extender refused the node: nobody's leaving would change that.
         errors.add(`expected at least one victim pod on node ${JSON.stringify(node.name)}`);
       } else if ('victims' in outcome) {
         candidates.push(outcome);
         if (outcome.violations > 0) violating++;
-        if (candidates.length >= wanted && candidates.length > violating) break;
+        if (areEnough(candidates.length, violating, wanted)) break;
       } else if (outcome.code === 'error') {
         errors.add(outcome.reasons.join(', '));
       } else {
@@ -102,6 +109,18 @@ export class DefaultPreemption implements Plugin {
     }
     return candidates;
   }
+}
+
+/** Nodes on which it may help that pods go. */
+function helpfulNodes({ cycle, verdicts, absent }: FailedCycle): NodeInfo[] {
+  return cycle.snapshot.nodes.filter(
+    ({ name }) => (verdicts.get(name) ?? absent)?.code === 'unschedulable',
+  );
+}
+
+/** Whether enough nodes are known that evictions would free, not all against budgets. */
+export function areEnough(candidates: number, violating: number, wanted: number): boolean {
+  return candidates >= wanted && candidates > violating;
 }
 
 /** Several errors as upstream's lists of them read. */

@@ -28,6 +28,7 @@ import type { PodInfo } from '../pod-info.ts';
 import { normalizeByMax, SKIP, unresolvable, unschedulable, type FailedCycle } from '../plugin.ts';
 import type {
   Filter,
+  Finding,
   Plugin,
   PostFilterOutcome,
   PreFilterOutcome,
@@ -123,8 +124,8 @@ export function claimProblem(claim: ResourceClaimObject, snapshot: Snapshot): st
 
 /** What was found out about a pod with claims, and devices for it, node by node. */
 class ClaimFilter implements Filter {
-  /** Allocated claims that some node could not use: giving one up may help. */
-  readonly unavailable: Set<ResourceClaimObject> = new Set();
+  /** Allocated claims that some node could not use, by the first: giving one up may help. */
+  readonly #unavailable = new Map<ResourceClaimObject, string>();
   readonly #pod: PodInfo;
   readonly #snapshot: Snapshot;
   readonly #claims: readonly ResourceClaimObject[];
@@ -167,8 +168,26 @@ class ClaimFilter implements Filter {
       const rejection = rejectionOf(allocation);
       if (rejection !== null) return rejection;
     }
-    for (const claim of unavailable) this.unavailable.add(claim);
+    for (const claim of unavailable) {
+      if (!this.#unavailable.has(claim)) this.#unavailable.set(claim, node.name);
+    }
     return unavailable.length === 0 ? null : UNAVAILABLE;
+  }
+
+  get unavailable(): Iterable<ResourceClaimObject> {
+    return this.#unavailable.keys();
+  }
+
+  findings(): Finding[] {
+    return [...this.#unavailable].map(([claim, node]) => ({ node, text: claimText(claim) }));
+  }
+
+  learn(findings: readonly Finding[]): void {
+    const byText = new Map(this.#claims.map((claim) => [claimText(claim), claim]));
+    for (const { node, text } of findings) {
+      const claim = byText.get(text);
+      if (claim !== undefined && !this.#unavailable.has(claim)) this.#unavailable.set(claim, node);
+    }
   }
 
   /** More for alternatives that stand further ahead. */
@@ -320,7 +339,7 @@ export class DynamicResources implements Plugin {
     if (!(filter instanceof ClaimFilter)) return SKIP;
     const scorer: Scorer = {
       score: (node) => filter.scoreOf(node),
-      normalize: (raw) => normalizeByMax(raw, false),
+      normalize: (raw, range) => normalizeByMax(raw, false, range),
     };
     return { kind: 'run', scorer };
   }

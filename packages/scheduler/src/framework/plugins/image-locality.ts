@@ -1,8 +1,12 @@
-import { scoreEach, type Plugin, type PreScoreOutcome } from '../plugin.ts';
+import { scoreEach } from '../plugin.ts';
+import type { Filter, Plugin, PreScoreOutcome, Tally } from '../plugin.ts';
+import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { imageName, volumeImages } from '../../api/pod-images.ts';
 
+/** What is tallied: nodes, with images or without. */
+const NODES = 'nodes';
 const MEBIBYTE = 1024 * 1024;
 const SIZE_MIN: number = 23 * MEBIBYTE;
 const SIZE_MAX: number = 1000 * MEBIBYTE;
@@ -17,11 +21,22 @@ export class ImageLocality implements Plugin {
     this.#countsVolumes = countsVolumes;
   }
 
-  preScore({ pod }: PodInfo, snapshot: Snapshot): PreScoreOutcome {
+  scoreTally(_pod: PodInfo, { nodes }: Pick<Snapshot, 'nodes'>): Tally {
+    return new Map([[NODES, nodes.length]]);
+  }
+
+  preScore(
+    info: PodInfo,
+    snapshot: Snapshot,
+    _feasible: readonly NodeInfo[],
+    _filter: Filter | null,
+    tally: Tally = this.scoreTally(info, snapshot),
+  ): PreScoreOutcome {
+    const { pod } = info;
     const containers = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])];
     const images = containers.map(({ image }) => imageName(image ?? ''));
     if (this.#countsVolumes) images.push(...volumeImages(pod));
-    const total = snapshot.nodes.length;
+    const total = tally.get(NODES) ?? 0;
     const max = SIZE_MAX * containers.length;
     return scoreEach((node) => {
       let sum = 0;

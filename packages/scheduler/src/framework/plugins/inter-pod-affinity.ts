@@ -2,8 +2,9 @@ import { allMatch, termMatches } from '../affinity-term.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo, PodTerm } from '../pod-info.ts';
 import { selects } from '../pod-info.ts';
-import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Scorer } from '../plugin.ts';
-import { SCORE_MAX, SKIP, unresolvable, unschedulable, type Rejection } from '../plugin.ts';
+import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Range } from '../plugin.ts';
+import type { Rejection, Scorer, Tally } from '../plugin.ts';
+import { rangeOf, SCORE_MAX, SKIP, unresolvable, unschedulable } from '../plugin.ts';
 import type { Labels } from '../../api/objects.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { TermIndex } from './term-index.ts';
@@ -18,6 +19,11 @@ const NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules");
 const ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules");
 const EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
 
+/** What an entry of a tally counts. */
+const AFFINITY = 'affinity ';
+const ANTI = 'anti ';
+const EXISTING_ANTI = 'existing ';
+
 /** Pods by topology key and value. */
 class TopologyCounts {
   readonly #byKey = new Map<string, TriedCounts>();
@@ -26,6 +32,11 @@ class TopologyCounts {
 
   get isEmpty(): boolean {
     return this.#entries === 0;
+  }
+
+  /** Topology keys by which anything was counted. */
+  get keys(): Iterable<string> {
+    return this.#byKey.keys();
   }
 
   at(node: NodeInfo, topologyKey: string): number {
@@ -41,7 +52,10 @@ class TopologyCounts {
 
   add(node: NodeInfo, topologyKey: string, amount: number, keepsZero = false): void {
     const value = node.labels[topologyKey];
-    if (value === undefined) return;
+    if (value !== undefined) this.addAt(topologyKey, value, amount, keepsZero);
+  }
+
+  addAt(topologyKey: string, value: string, amount: number, keepsZero = false): void {
     let byValue = this.#byKey.get(topologyKey);
     if (byValue === undefined) this.#byKey.set(topologyKey, (byValue = new TriedCounts()));
     const before = byValue.get(value);
@@ -49,6 +63,19 @@ class TopologyCounts {
     byValue.set(value, sum);
     if (keepsZero) this.#entries += before === undefined ? 1 : 0;
     else this.#entries += Number(sum !== 0) - Number((before ?? 0) !== 0);
+  }
+
+  /** Calls back with each domain, `topologyKey value`; keys hold no spaces. */
+  tallyInto(tally: Map<string, number>, prefix: string): void {
+    for (const [key, byValue] of this.#byKey) {
+      for (const [value, count] of byValue.entries()) tally.set(`${prefix}${key} ${value}`, count);
+    }
+  }
+
+  /** Takes an entry of a tally that was made with the prefix. */
+  take(text: string, prefix: string, amount: number, keepsZero = false): void {
+    const space = text.indexOf(' ', prefix.length);
+    this.addAt(text.slice(prefix.length, space), text.slice(space + 1), amount, keepsZero);
   }
 
   clone(): TopologyCounts {
@@ -153,6 +180,22 @@ class AffinityFilter implements Filter {
     );
   }
 
+  tally(): Tally {
+    const tally = new Map<string, number>();
+    this.#affinity.tallyInto(tally, AFFINITY);
+    this.#anti.tallyInto(tally, ANTI);
+    this.#existingAnti.tallyInto(tally, EXISTING_ANTI);
+    return tally;
+  }
+
+  take(tally: Tally): void {
+    for (const [text, count] of tally) {
+      if (text.startsWith(AFFINITY)) this.#affinity.take(text, AFFINITY, count);
+      else if (text.startsWith(ANTI)) this.#anti.take(text, ANTI, count);
+      else this.#existingAnti.take(text, EXISTING_ANTI, count);
+    }
+  }
+
   clone(): AffinityFilter {
     const counts = [this.#affinity.clone(), this.#anti.clone(), this.#existingAnti.clone()];
     return new AffinityFilter(this.#asked, ...counts);
@@ -161,22 +204,18 @@ class AffinityFilter implements Filter {
 
 class AffinityScorer implements Scorer {
   readonly #counts: TopologyCounts;
-  readonly #keys: ReadonlySet<string>;
 
-  constructor(counts: TopologyCounts, keys: ReadonlySet<string>) {
+  constructor(counts: TopologyCounts) {
     this.#counts = counts;
-    this.#keys = keys;
   }
 
   score(node: NodeInfo): number {
     let sum = 0;
-    for (const key of this.#keys) sum += this.#counts.at(node, key);
+    for (const key of this.#counts.keys) sum += this.#counts.at(node, key);
     return sum;
   }
 
-  normalize(raw: readonly number[]): number[] {
-    const min = raw.reduce((least, value) => Math.min(least, value), Infinity);
-    const max = raw.reduce((most, value) => Math.max(most, value), -Infinity);
+  normalize(raw: readonly number[], { min, max }: Range = rangeOf(raw)): number[] {
     const spread = max - min;
     return raw.map((value) => (spread > 0 ? Math.trunc(SCORE_MAX * ((value - min) / spread)) : 0));
   }
@@ -195,35 +234,72 @@ export class InterPodAffinity implements Plugin {
     this.keepsSelector = keepsSelector;
   }
 
-  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+  tally(pod: PodInfo, snapshot: Snapshot): Tally {
+    return this.#countedFilter(pod, snapshot).tally();
+  }
+
+  preFilter(pod: PodInfo, snapshot: Snapshot, tally?: Tally): PreFilterOutcome {
+    const filter =
+      tally === undefined ? this.#countedFilter(pod, snapshot) : this.#filterOf(pod, snapshot);
+    if (tally !== undefined) filter.take(tally);
+    return filter.isIdle ? SKIP : { kind: 'run', filter };
+  }
+
+  /** With nothing counted yet. */
+  #filterOf(pod: PodInfo, snapshot: Snapshot): AffinityFilter {
     const affinity = unrolled(pod.requiredAffinity, snapshot, this.keepsSelector);
     const anti = unrolled(pod.requiredAntiAffinity, snapshot, this.keepsSelector);
-    const filter = new AffinityFilter({
+    return new AffinityFilter({
       ...{ pod, affinity, anti },
       namespaceLabels: snapshot.namespaceLabels(pod.namespace),
       affinityKeys: new Set(affinity.map(({ topologyKey }) => topologyKey)),
       antiIndex: new TermIndex(anti),
     });
+  }
+
+  #countedFilter(pod: PodInfo, snapshot: Snapshot): AffinityFilter {
+    const filter = this.#filterOf(pod, snapshot);
     for (const node of snapshot.nodes) {
       for (const existing of node.pods) filter.count(existing, node, 1);
     }
-    return filter.isIdle ? SKIP : { kind: 'run', filter };
+    return filter;
   }
 
-  preScore(pod: PodInfo, snapshot: Snapshot): PreScoreOutcome {
+  scoreTally(pod: PodInfo, snapshot: Snapshot): Tally | null {
+    if (!this.#scores(pod)) return null;
+    const tally = new Map<string, number>();
+    this.#wishes(pod, snapshot).tallyInto(tally, '');
+    return tally;
+  }
+
+  preScore(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    _feasible: readonly NodeInfo[],
+    _filter: Filter | null,
+    tally?: Tally,
+  ): PreScoreOutcome {
+    if (!this.#scores(pod)) return SKIP;
+    const counts = tally === undefined ? this.#wishes(pod, snapshot) : new TopologyCounts();
+    for (const [text, amount] of tally ?? []) counts.take(text, '', amount, true);
+    return counts.isEmpty ? SKIP : { kind: 'run', scorer: new AffinityScorer(counts) };
+  }
+
+  #scores(pod: PodInfo): boolean {
     const hasTerms = pod.preferredAffinity.length + pod.preferredAntiAffinity.length > 0;
-    if (this.ignoresExisting && !hasTerms) return SKIP;
+    return hasTerms || !this.ignoresExisting;
+  }
+
+  /** What pods on nodes and the pod itself wish for and against each other, by domain. */
+  #wishes(pod: PodInfo, snapshot: Snapshot): TopologyCounts {
     const own = (terms: readonly PodTerm[]): TermIndex =>
       new TermIndex(unrolled(terms, snapshot, this.keepsSelector));
     const affinity = own(pod.preferredAffinity);
     const anti = own(pod.preferredAntiAffinity);
     const labels = snapshot.namespaceLabels(pod.namespace);
     const counts = new TopologyCounts();
-    const keys = new Set<string>();
-    const add = (term: PodTerm, node: NodeInfo, amount: number): void => {
+    const add = (term: PodTerm, node: NodeInfo, amount: number): void =>
       counts.add(node, term.topologyKey, amount, true);
-      keys.add(term.topologyKey);
-    };
     for (const node of snapshot.nodes) {
       for (const existing of node.pods) {
         affinity.forEachSelecting(existing, (term) => add(term, node, term.weight));
@@ -234,7 +310,7 @@ export class InterPodAffinity implements Plugin {
         });
       }
     }
-    return counts.isEmpty ? SKIP : { kind: 'run', scorer: new AffinityScorer(counts, keys) };
+    return counts;
   }
 
   /** What the terms of a running pod wish for, or against, other pods. */

@@ -66,7 +66,7 @@ export class NodeAffinity implements Plugin {
       scorer: {
         score: (node) =>
           terms.reduce((sum, { weight, term }) => sum + (matchesTerm(term, node) ? weight : 0), 0),
-        normalize: (raw) => normalizeByMax(raw, false),
+        normalize: (raw, range) => normalizeByMax(raw, false, range),
       },
     };
   }

@@ -3,8 +3,9 @@ import type { NodeInfo } from '../node-info.ts';
 import type { SpreadConstraint } from '../../api/objects.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { selects } from '../pod-info.ts';
-import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Scorer } from '../plugin.ts';
-import { SCORE_MAX, SKIP, unresolvable, unschedulable } from '../plugin.ts';
+import type { Filter, Plugin, PreFilterOutcome, PreScoreOutcome, Range } from '../plugin.ts';
+import type { Scorer, Tally } from '../plugin.ts';
+import { rangeOf, SCORE_MAX, SKIP, unresolvable, unschedulable } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { TriedCounts } from './tried-counts.ts';
 import { defaultRules, ownRules, type Siblings, type SpreadRule } from './spread-rules.ts';
@@ -14,6 +15,8 @@ export interface PodTopologySpreadArgs {
   readonly defaultingType?: string;
 }
 
+/** What feasible nodes are in, in tallies: before a topology key and a value; alone, how many. */
+const SCORED = 'scored ';
 const HOSTNAME = 'kubernetes.io/hostname';
 const SKEWED = unschedulable("node(s) didn't match pod topology spread constraints");
 const UNLABELLED = unresolvable(
@@ -39,6 +42,32 @@ function countPods(node: NodeInfo, selector: LabelSelector, namespace: string): 
   return count;
 }
 
+/** Calls back with the pods of each node that a rule counts, by the place of the rule. */
+function tallyDomains(
+  { namespace }: PodInfo,
+  rules: readonly SpreadRule[],
+  { nodes }: Pick<Snapshot, 'nodes'>,
+  needsAllKeys: boolean,
+  add: (index: number, value: string, count: number) => void,
+): void {
+  for (const node of nodes) {
+    if (needsAllKeys && !hasAllKeys(rules, node)) continue;
+    for (const [index, rule] of rules.entries()) {
+      if (!rule.includes(node)) continue;
+      const value = node.labels[rule.topologyKey] ?? '';
+      add(index, value, countPods(node, rule.selector, namespace));
+    }
+  }
+}
+
+/** A domain of a rule as the text of a tally. */
+const domainText = (index: number, value: string): string => `${index} ${value}`;
+
+function domainOf(text: string): readonly [index: number, value: string] {
+  const space = text.indexOf(' ');
+  return [Number(text.slice(0, space)), text.slice(space + 1)];
+}
+
 /** DoNotSchedule: matching pods by domain, and the smallest of those counts. */
 class SkewFilter implements Filter {
   readonly #pod: PodInfo;
@@ -56,14 +85,17 @@ class SkewFilter implements Filter {
 
   static over(pod: PodInfo, rules: readonly SpreadRule[], snapshot: Snapshot): SkewFilter {
     const counts = rules.map(() => new TriedCounts());
-    for (const node of snapshot.nodes) {
-      if (!hasAllKeys(rules, node)) continue;
-      for (const [index, rule] of rules.entries()) {
-        if (!rule.includes(node)) continue;
-        const value = node.labels[rule.topologyKey] ?? '';
-        const count = countPods(node, rule.selector, pod.namespace);
-        counts[index]?.set(value, (counts[index].get(value) ?? 0) + count);
-      }
+    tallyDomains(pod, rules, snapshot, true, (index, value, count) => {
+      counts[index]?.set(value, (counts[index].get(value) ?? 0) + count);
+    });
+    return new SkewFilter(pod, rules, counts);
+  }
+
+  static of(pod: PodInfo, rules: readonly SpreadRule[], tally: Tally): SkewFilter {
+    const counts = rules.map(() => new TriedCounts());
+    for (const [text, count] of tally) {
+      const [index, value] = domainOf(text);
+      counts[index]?.set(value, count);
     }
     return new SkewFilter(pod, rules, counts);
   }
@@ -107,11 +139,84 @@ class SkewFilter implements Filter {
   }
 }
 
+/** Matching pods of the domains that feasible nodes are in, by rule. */
+class SpreadCounts {
+  /** Nodes that are scored. */
+  readonly scored: number;
+  readonly byRule: readonly ReadonlyMap<string, number>[];
+
+  constructor(scored: number, byRule: readonly ReadonlyMap<string, number>[]) {
+    this.scored = scored;
+    this.byRule = byRule;
+  }
+
+  static over(
+    pod: PodInfo,
+    rules: readonly SpreadRule[],
+    { nodes }: Pick<Snapshot, 'nodes'>,
+    scored: readonly NodeInfo[],
+    needsAllKeys: boolean,
+  ): SpreadCounts {
+    const byRule = rules.map(({ topologyKey }) => {
+      const values = scored.map(({ labels }) => labels[topologyKey] ?? '');
+      return new Map(topologyKey === HOSTNAME ? [] : values.map((value) => [value, 0]));
+    });
+    for (const node of nodes) {
+      if (needsAllKeys && !hasAllKeys(rules, node)) continue;
+      for (const [index, rule] of rules.entries()) {
+        if (!rule.includes(node)) continue;
+        const counts = byRule[index];
+        const value = node.labels[rule.topologyKey] ?? '';
+        const present = counts?.get(value);
+        if (present === undefined) continue;
+        counts?.set(value, present + countPods(node, rule.selector, pod.namespace));
+      }
+    }
+    return new SpreadCounts(scored.length, byRule);
+  }
+
+  /** The same of a share of the nodes; whether a domain is scored at all, others may know. */
+  static tally(
+    pod: PodInfo,
+    rules: readonly SpreadRule[],
+    snapshot: Pick<Snapshot, 'nodes'>,
+    scored: readonly NodeInfo[],
+    needsAllKeys: boolean,
+  ): Tally {
+    const tally = new Map<string, number>([[SCORED, scored.length]]);
+    const spread = rules.filter(({ topologyKey }) => topologyKey !== HOSTNAME);
+    for (const { topologyKey } of spread) {
+      for (const { labels } of scored)
+        tally.set(`${SCORED}${topologyKey} ${labels[topologyKey] ?? ''}`, 1);
+    }
+    tallyDomains(pod, rules, snapshot, needsAllKeys, (index, value, count) => {
+      if (rules[index]?.topologyKey === HOSTNAME) return;
+      const text = domainText(index, value);
+      tally.set(text, (tally.get(text) ?? 0) + count);
+    });
+    return tally;
+  }
+
+  static of(rules: readonly SpreadRule[], tally: Tally): SpreadCounts {
+    const byRule = rules.map(() => new Map<string, number>());
+    for (const text of tally.keys()) {
+      if (text === SCORED || !text.startsWith(SCORED)) continue;
+      const space = text.indexOf(' ', SCORED.length);
+      const [key, value] = [text.slice(SCORED.length, space), text.slice(space + 1)];
+      for (const [index, { topologyKey }] of rules.entries()) {
+        if (topologyKey !== key) continue;
+        byRule[index]?.set(value, tally.get(domainText(index, value)) ?? 0);
+      }
+    }
+    return new SpreadCounts(tally.get(SCORED) ?? 0, byRule);
+  }
+}
+
 /** ScheduleAnyway: the fewer matching pods in the node's domains, the better. */
 class SpreadScorer implements Scorer {
   readonly #pod: PodInfo;
   readonly #rules: readonly SpreadRule[];
-  readonly #counts: readonly Map<string, number>[];
+  readonly #counts: SpreadCounts;
   readonly #weights: readonly number[];
   readonly #isIgnored: readonly boolean[];
   readonly #needsAllKeys: boolean;
@@ -119,36 +224,19 @@ class SpreadScorer implements Scorer {
   constructor(
     pod: PodInfo,
     rules: readonly SpreadRule[],
-    snapshot: Snapshot,
-    feasible: readonly NodeInfo[],
+    counts: SpreadCounts,
+    isIgnored: readonly boolean[],
     needsAllKeys: boolean,
   ) {
     this.#pod = pod;
     this.#rules = rules;
     this.#needsAllKeys = needsAllKeys;
-    this.#isIgnored = feasible.map((node) => needsAllKeys && !hasAllKeys(rules, node));
-    const scored = feasible.filter((_, index) => this.#isIgnored[index] === false);
-    this.#counts = rules.map(({ topologyKey }) => {
-      const values = scored.map(({ labels }) => labels[topologyKey] ?? '');
-      return new Map(topologyKey === HOSTNAME ? [] : values.map((value) => [value, 0]));
-    });
+    this.#isIgnored = isIgnored;
+    this.#counts = counts;
     this.#weights = rules.map(({ topologyKey }, index) => {
-      const size = topologyKey === HOSTNAME ? scored.length : (this.#counts[index]?.size ?? 0);
-      return Math.log(size + 2);
+      const { scored, byRule } = counts;
+      return Math.log((topologyKey === HOSTNAME ? scored : (byRule[index]?.size ?? 0)) + 2);
     });
-    for (const node of snapshot.nodes) this.#count(node);
-  }
-
-  #count(node: NodeInfo): void {
-    if (this.#needsAllKeys && !hasAllKeys(this.#rules, node)) return;
-    for (const [index, rule] of this.#rules.entries()) {
-      if (!rule.includes(node)) continue;
-      const counts = this.#counts[index];
-      const value = node.labels[rule.topologyKey] ?? '';
-      const present = counts?.get(value);
-      if (present === undefined) continue;
-      counts?.set(value, present + countPods(node, rule.selector, this.#pod.namespace));
-    }
   }
 
   score(node: NodeInfo): number {
@@ -160,16 +248,17 @@ class SpreadScorer implements Scorer {
       const count =
         rule.topologyKey === HOSTNAME
           ? countPods(node, rule.selector, this.#pod.namespace)
-          : (this.#counts[index]?.get(value) ?? 0);
+          : (this.#counts.byRule[index]?.get(value) ?? 0);
       sum += count * (this.#weights[index] ?? 0) + (rule.maxSkew - 1);
     }
     return Math.round(sum);
   }
 
-  normalize(raw: readonly number[]): number[] {
-    const scored = raw.filter((_, index) => this.#isIgnored[index] === false);
-    const min = scored.reduce((least, value) => Math.min(least, value), Infinity);
-    const max = scored.reduce((most, value) => Math.max(most, value), -Infinity);
+  range(raw: readonly number[]): Range {
+    return rangeOf(raw.filter((_, index) => this.#isIgnored[index] === false));
+  }
+
+  normalize(raw: readonly number[], { min, max }: Range = this.range(raw)): number[] {
     return raw.map((value, index) => {
       if (this.#isIgnored[index] === true) return 0;
       return max === 0 ? SCORE_MAX : Math.trunc((SCORE_MAX * (max + min - value)) / max);
@@ -188,19 +277,58 @@ export class PodTopologySpread implements Plugin {
     this.#defaults = this.isSystemDefaulted ? SYSTEM_DEFAULTS : defaultConstraints;
   }
 
-  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+  tally(pod: PodInfo, snapshot: Snapshot): Tally | null {
     const rules = this.rulesOf(pod, snapshot, 'DoNotSchedule');
-    if (rules.length === 0) return SKIP;
-    return { kind: 'run', filter: SkewFilter.over(pod, rules, snapshot) };
+    if (rules.length === 0) return null;
+    const tally = new Map<string, number>();
+    tallyDomains(pod, rules, snapshot, true, (index, value, count) => {
+      const text = domainText(index, value);
+      tally.set(text, (tally.get(text) ?? 0) + count);
+    });
+    return tally;
   }
 
-  preScore(pod: PodInfo, snapshot: Snapshot, feasible: readonly NodeInfo[]): PreScoreOutcome {
+  preFilter(pod: PodInfo, snapshot: Snapshot, tally?: Tally): PreFilterOutcome {
+    const rules = this.rulesOf(pod, snapshot, 'DoNotSchedule');
+    if (rules.length === 0) return SKIP;
+    const filter =
+      tally === undefined
+        ? SkewFilter.over(pod, rules, snapshot)
+        : SkewFilter.of(pod, rules, tally);
+    return { kind: 'run', filter };
+  }
+
+  scoreTally(pod: PodInfo, snapshot: Snapshot, feasible: readonly NodeInfo[]): Tally | null {
+    const rules = this.rulesOf(pod, snapshot, 'ScheduleAnyway');
+    if (rules.length === 0) return null;
+    const needsAllKeys = this.#needsAllKeys(pod);
+    const scored = feasible.filter((node) => !needsAllKeys || hasAllKeys(rules, node));
+    return SpreadCounts.tally(pod, rules, snapshot, scored, needsAllKeys);
+  }
+
+  preScore(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    feasible: readonly NodeInfo[],
+    _filter: Filter | null,
+    tally?: Tally,
+  ): PreScoreOutcome {
     const rules = this.rulesOf(pod, snapshot, 'ScheduleAnyway');
     if (rules.length === 0) return SKIP;
-    const hasOwn = (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
-    const needsAllKeys = hasOwn || !this.isSystemDefaulted;
-    const scorer = new SpreadScorer(pod, rules, snapshot, feasible, needsAllKeys);
+    const needsAllKeys = this.#needsAllKeys(pod);
+    const isIgnored = feasible.map((node) => needsAllKeys && !hasAllKeys(rules, node));
+    const scored = feasible.filter((_, index) => isIgnored[index] === false);
+    const counts =
+      tally === undefined
+        ? SpreadCounts.over(pod, rules, snapshot, scored, needsAllKeys)
+        : SpreadCounts.of(rules, tally);
+    const scorer = new SpreadScorer(pod, rules, counts, isIgnored, needsAllKeys);
     return { kind: 'run', scorer };
+  }
+
+  #needsAllKeys(pod: PodInfo): boolean {
+    const hasOwn = (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
+    return hasOwn || !this.isSystemDefaulted;
   }
 
   /** A pod with constraints of its own, of either kind, gets no defaults. */

@@ -53,7 +53,7 @@ export const taintToleration: Plugin = {
       kind: 'run',
       scorer: {
         score: ({ node }) => softTaints(node.spec?.taints, pod.spec.tolerations),
-        normalize: (raw) => normalizeByMax(raw, true),
+        normalize: (raw, range) => normalizeByMax(raw, true, range),
       },
     };
   },

@@ -21,6 +21,11 @@ export class TriedCounts {
     return this.#size;
   }
 
+  /** Domains with their counts. */
+  *entries(): Iterable<readonly [domain: string, count: number]> {
+    for (const domain of this.#domains()) yield [domain, this.get(domain) ?? 0];
+  }
+
   get(domain: string): number | undefined {
     return this.#own.get(domain) ?? this.#base?.get(domain);
   }

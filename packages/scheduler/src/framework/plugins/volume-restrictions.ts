@@ -1,10 +1,10 @@
 import type { NodeInfo } from '../node-info.ts';
 import type { Volume } from '../../api/objects.ts';
 import type { PodInfo } from '../pod-info.ts';
-import type { Filter, Plugin, PreFilterOutcome, Rejection } from '../plugin.ts';
+import type { Filter, Plugin, PreFilterOutcome, Rejection, Tally } from '../plugin.ts';
 import { SKIP, unresolvable, unschedulable } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
-import { claimOf, notFound, volumesOf } from '../volumes.ts';
+import { claimOf, notFound, volumesOf, type ClaimObject } from '../volumes.ts';
 
 const CONFLICT = unschedulable('node(s) had no available disk');
 const IN_USE = unschedulable(
@@ -87,9 +87,33 @@ class DiskFilter implements Filter {
   }
 }
 
+/** Claims of a namespace, of those that are for one pod only, that pods on nodes use: a set. */
+function tallyUsed(pod: PodInfo, exclusive: ReadonlySet<string>, snapshot: Snapshot): Tally {
+  const taken = new Map<string, number>();
+  for (const node of exclusive.size === 0 ? [] : snapshot.nodes) {
+    for (const other of node.pods) {
+      if (other.namespace !== pod.namespace) continue;
+      for (const name of usedClaims(other)) if (exclusive.has(name)) taken.set(name, 1);
+    }
+  }
+  return taken;
+}
+
+function isExclusive(claim: ClaimObject | undefined): boolean {
+  return claim?.spec?.accessModes?.includes('ReadWriteOncePod') === true;
+}
+
 export const volumeRestrictions: Plugin = {
   name: 'VolumeRestrictions',
-  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
+
+  tally(pod: PodInfo, snapshot: Snapshot): Tally | null {
+    const names = usedClaims(pod).filter((name) =>
+      isExclusive(claimOf(snapshot, pod.namespace, name)),
+    );
+    return names.length === 0 ? null : tallyUsed(pod, new Set(names), snapshot);
+  },
+
+  preFilter(pod: PodInfo, snapshot: Snapshot, tally?: Tally): PreFilterOutcome {
     const exclusive = new Set<string>();
     for (const name of usedClaims(pod)) {
       const claim = claimOf(snapshot, pod.namespace, name);
@@ -97,15 +121,9 @@ export const volumeRestrictions: Plugin = {
         const text = notFound('persistentvolumeclaim', name);
         return { kind: 'rejected', rejection: unresolvable(text) };
       }
-      if (claim.spec?.accessModes?.includes('ReadWriteOncePod') === true) exclusive.add(name);
+      if (isExclusive(claim)) exclusive.add(name);
     }
-    const taken = new Set<string>();
-    for (const node of exclusive.size === 0 ? [] : snapshot.nodes) {
-      for (const other of node.pods) {
-        if (other.namespace !== pod.namespace) continue;
-        for (const name of usedClaims(other)) if (exclusive.has(name)) taken.add(name);
-      }
-    }
+    const taken = tally ?? tallyUsed(pod, exclusive, snapshot);
     if (taken.size === 0 && !volumesOf(pod).some(isRestricted)) return SKIP;
     return { kind: 'run', filter: new DiskFilter(pod, exclusive, taken.size) };
   },

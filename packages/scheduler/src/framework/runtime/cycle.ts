@@ -5,16 +5,9 @@
 import { NO_METER, STATUS_OF, type CycleMeter, type StepStatus } from '../cycle-meter.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
-import type {
-  Filter,
-  Plugin,
-  PreScoreOutcome,
-  Rejection,
-  Scorer,
-  ActiveFilter,
-  Verdict,
-} from '../plugin.ts';
-import { unresolvable } from '../plugin.ts';
+import type { ActiveFilter, Filter, Plugin, PreScoreOutcome, Range } from '../plugin.ts';
+import type { Rejection, Scorer, Tally, Verdict } from '../plugin.ts';
+import { rangeOf, unresolvable } from '../plugin.ts';
 import type { Profile } from './profile.ts';
 import type { Reservation } from '../reservation.ts';
 import type { Snapshot } from '../snapshot.ts';
@@ -30,6 +23,18 @@ export interface Nominations {
 export interface NodeScore {
   readonly total: number;
   readonly plugins: ReadonlyMap<string, number>;
+}
+
+/** By plugin: what was counted over all nodes, of which the snapshot may hold a share. */
+export type Tallies = ReadonlyMap<string, Tally>;
+
+const NO_TALLY: Tally = new Map();
+
+/** A plugin that scores, for one pod. */
+export interface ActiveScorer {
+  readonly name: string;
+  readonly weight: number;
+  readonly scorer: Scorer;
 }
 
 /** How the preparation ended; `by`: who left out nodes, or all. */
@@ -103,10 +108,25 @@ export class Cycle {
     return reservations;
   }
 
-  /** PreFilter of all plugins. */
-  prepare(): Preparation {
+  /** What the plugins of PreFilter count over the nodes of the snapshot. */
+  tallies(): Map<string, Tally> {
+    const { prepares, preFilter } = this.profile;
+    return talliesOf(preFilter, (plugin) =>
+      prepares.has(plugin.name) ? plugin.tally?.(this.pod, this.snapshot) : undefined,
+    );
+  }
+
+  /** The same of those of PreScore, where these nodes of the snapshot passed. */
+  scoreTallies(feasible: readonly NodeInfo[]): Map<string, Tally> {
+    return talliesOf(this.profile.preScore, (plugin) =>
+      plugin.scoreTally?.(this.pod, this.snapshot, feasible),
+    );
+  }
+
+  /** PreFilter of all plugins; `tallies`: those of all nodes, by default of the snapshot's. */
+  prepare(tallies: Tallies | null = null): Preparation {
     const since = this.#meter.now();
-    const preparation = this.#prepare();
+    const preparation = this.#prepare(tallies);
     const { kind } = preparation;
     const status = kind === 'ready' ? 'Success' : STATUS_OF[preparation.verdict.code];
     this.#meter.pointEnded('PreFilter', status, this.profile.schedulerName, since);
@@ -114,7 +134,7 @@ export class Cycle {
     return preparation;
   }
 
-  #prepare(): Preparation {
+  #prepare(tallies: Tallies | null): Preparation {
     const filters = new Map<string, Filter>();
     this.#prepared = filters;
     const by: string[] = [];
@@ -128,7 +148,8 @@ export class Cycle {
         continue;
       }
       const since = this.#meter.now();
-      const outcome = plugin.preFilter?.(this.pod, this.snapshot) ?? { kind: 'skip' };
+      const tally = tallyFor(plugin.name, plugin.tally, tallies);
+      const outcome = plugin.preFilter?.(this.pod, this.snapshot, tally) ?? { kind: 'skip' };
       this.#ran(plugin.name, 'PreFilter', outcome, since);
       if (outcome.kind === 'skip') continue;
       if (outcome.kind === 'rejected') {
@@ -237,17 +258,31 @@ export class Cycle {
     return null;
   }
 
-  #preScore(plugin: Plugin, feasible: readonly NodeInfo[]): PreScoreOutcome {
+  #preScore(
+    plugin: Plugin,
+    feasible: readonly NodeInfo[],
+    tallies: Tallies | null,
+  ): PreScoreOutcome {
     const { pod, snapshot, profile } = this;
     const isPrepared = profile.preparesScore.has(plugin.name);
     if (!isPrepared && plugin.scoreAnyway !== undefined) return plugin.scoreAnyway(pod, snapshot);
     const filter = this.filterOf(plugin.name);
-    return plugin.preScore?.(pod, snapshot, feasible, filter) ?? { kind: 'skip' };
+    const tally = tallyFor(plugin.name, plugin.scoreTally, tallies);
+    return plugin.preScore?.(pod, snapshot, feasible, filter, tally) ?? { kind: 'skip' };
   }
 
   /** Weighted scores of the feasible nodes, or the rejection of a plugin that cannot score. */
   score(feasible: readonly NodeInfo[]): NodeScore[] | Verdict {
-    const scorers: { name: string; weight: number; scorer: Scorer }[] = [];
+    const scorers = this.scorers(feasible);
+    return 'plugin' in scorers ? scorers : this.totals(feasible, scorers);
+  }
+
+  /** PreScore of all plugins; `tallies`: those of all nodes, by default of the snapshot's. */
+  scorers(
+    feasible: readonly NodeInfo[],
+    tallies: Tallies | null = null,
+  ): readonly ActiveScorer[] | Verdict {
+    const scorers: ActiveScorer[] = [];
     const { schedulerName, preparesScore } = this.profile;
     const preScoreSince = this.#meter.now();
     for (const plugin of this.profile.preScore) {
@@ -255,7 +290,7 @@ export class Cycle {
       const error = preparesScore.has(name) ? '' : unpreparedScoreError(name);
       if (error !== '') return { code: 'error', reasons: [error], plugin: name };
       const since = this.#meter.now();
-      const outcome = this.#preScore(plugin, feasible);
+      const outcome = this.#preScore(plugin, feasible, tallies);
       if (preparesScore.has(name)) this.#ran(name, 'PreScore', outcome, since);
       if (outcome.kind === 'rejected') {
         this.#meter.pointEnded('PreScore', 'Error', schedulerName, preScoreSince);
@@ -269,6 +304,26 @@ export class Cycle {
       scorers.push({ name, weight, scorer: outcome.scorer });
     }
     this.#meter.pointEnded('PreScore', 'Success', schedulerName, preScoreSince);
+    return scorers;
+  }
+
+  /** Least and greatest raw score of each plugin, over these nodes. */
+  ranges(feasible: readonly NodeInfo[], scorers: readonly ActiveScorer[]): Map<string, Range> {
+    return new Map(
+      scorers.map(({ name, scorer }) => {
+        const raw = feasible.map((node) => scorer.score(node));
+        return [name, scorer.range?.(raw) ?? rangeOf(raw)];
+      }),
+    );
+  }
+
+  /** Weighted scores; `ranges`: of the raw scores of all nodes, where these are some of them. */
+  totals(
+    feasible: readonly NodeInfo[],
+    scorers: readonly ActiveScorer[],
+    ranges?: ReadonlyMap<string, Range>,
+  ): NodeScore[] {
+    const { schedulerName } = this.profile;
     // Without any plugin that scores, every feasible node gets 1.
     if (this.profile.weights.size === 0) {
       return feasible.map(() => ({ total: 1, plugins: new Map() }));
@@ -278,7 +333,7 @@ export class Cycle {
       this.#meter.evaluated(name, 'Score', schedulerName, feasible.length);
       const since = this.#meter.now();
       const raw = feasible.map((node) => scorer.score(node));
-      const scores = scorer.normalize?.(raw) ?? raw;
+      const scores = scorer.normalize?.(raw, ranges?.get(name)) ?? raw;
       if (this.#isSampled) this.#meter.pluginEnded(name, 'Score', 'Success', since);
       return { name, scores: scores.map((score) => score * weight) };
     });
@@ -294,6 +349,24 @@ export class Cycle {
       return { total, plugins };
     });
   }
+}
+
+function talliesOf(
+  plugins: readonly Plugin[],
+  tallyOf: (plugin: Plugin) => Tally | null | undefined,
+): Map<string, Tally> {
+  const tallies = new Map<string, Tally>();
+  for (const plugin of plugins) {
+    const tally = tallyOf(plugin) ?? null;
+    if (tally !== null) tallies.set(plugin.name, tally);
+  }
+  return tallies;
+}
+
+/** What a plugin is handed: nothing where it is to count by itself, or counts nothing. */
+function tallyFor(name: string, counts: unknown, tallies: Tallies | null): Tally | undefined {
+  if (tallies === null || counts === undefined) return undefined;
+  return tallies.get(name) ?? NO_TALLY;
 }
 
 /** Errors say where they happened. */

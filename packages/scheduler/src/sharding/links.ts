@@ -1,0 +1,190 @@
+// shell: the ports and connections of shards and relays
+import { guarded } from '@megaplane/base/deferred';
+import { connect, type ConnectTls } from '@megaplane/wire/connect';
+import { GRPC_CODES, type GrpcCall, type GrpcCallHandler } from '@megaplane/wire/grpc';
+import { grpcClient } from '@megaplane/wire/grpc-client';
+import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
+import { listen, type ListenTls } from '@megaplane/wire/listener';
+import { Gathering, type Child } from './gathering.ts';
+import { decodeDown, decodeUp, encodeUp, FRAME_BYTES_MAX, JOIN_PATH } from './protocol/frames.ts';
+import type { Hello } from './protocol/frames.ts';
+import { decodeRound, encodeReply } from './protocol/round-codec.ts';
+import { EMPTY_REPLY } from './protocol/rounds.ts';
+import { decodeState } from './protocol/state.ts';
+import type { Share } from './share.ts';
+
+/** What children must agree with. */
+export type Terms = Pick<Hello, 'version' | 'configHash'>;
+
+export interface ChildrenOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly tls?: ListenTls;
+  readonly terms: Terms;
+  /** A child came or went. */
+  readonly onChange: () => void;
+}
+
+/** A port at which children join. */
+export interface Children {
+  readonly gathering: Gathering;
+  readonly address: { readonly host: string; readonly port: number };
+  close(): Promise<void>;
+}
+
+/** Takes children in. Throws where the port is taken. */
+export async function acceptChildren(options: ChildrenOptions): Promise<Children> {
+  const gathering = new Gathering();
+  const routes = new GrpcRoutes({
+    messageBytesMax: FRAME_BYTES_MAX,
+    messageTooLargeText: (bytes, bytesMax) => `a frame of ${bytes} bytes, over ${bytesMax}`,
+  });
+  routes.call(JOIN_PATH, (call) => new Joined(call, gathering, options));
+  const { host, port, tls } = options;
+  const listener = await listen({
+    ...{ host, port, grpc: routes },
+    ...(tls === undefined ? {} : { tls: { ...tls, requiresClientCert: true } }),
+    handler: (exchange) => exchange.respond(404, 'text/plain; charset=utf-8', 'not found\n', []),
+  });
+  return { gathering, address: listener.address, close: () => listener.close(0) };
+}
+
+/** The stream of one child, at its parent. */
+class Joined implements GrpcCallHandler {
+  readonly #call: GrpcCall;
+  readonly #gathering: Gathering;
+  readonly #options: ChildrenOptions;
+  #child: Child | null = null;
+
+  constructor(call: GrpcCall, gathering: Gathering, options: ChildrenOptions) {
+    this.#call = call;
+    this.#gathering = gathering;
+    this.#options = options;
+  }
+
+  onMessage(bytes: Buffer, start: number, end: number): void {
+    try {
+      // what is kept of it outlives the message
+      const { hello, number, reply } = decodeUp(Buffer.from(bytes.subarray(start, end)));
+      if (this.#child === null) this.#join(hello);
+      else if (reply !== null) this.#gathering.answered(this.#child, number, reply);
+    } catch (error) {
+      this.#refuse(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #join(hello: Hello | null): void {
+    if (hello === null || hello.members.length === 0) {
+      return this.#refuse('the first frame does not say who comes');
+    }
+    const { version, configHash } = this.#options.terms;
+    if (hello.version !== version) {
+      return this.#refuse(`version ${hello.version} joins a root of version ${version}`);
+    }
+    if (hello.configHash !== configHash) {
+      const what = `${hello.configHash}, the root's is ${configHash}`;
+      return this.#refuse(`another configuration: its hash is ${what}`);
+    }
+    const child = { hello, send: (frame: Uint8Array) => this.#call.send(frame) };
+    const why = this.#gathering.add(child);
+    if (why !== '') return this.#refuse(why);
+    this.#child = child;
+    this.#options.onChange();
+  }
+
+  #refuse(why: string): void {
+    this.#leave();
+    if (!this.#call.closed) this.#call.finish(GRPC_CODES.failedPrecondition, why);
+  }
+
+  onHalfClose(): void {
+    this.#leave();
+    if (!this.#call.closed) this.#call.finish(GRPC_CODES.ok);
+  }
+
+  onCancel(): void {
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (this.#child === null) return;
+    this.#gathering.remove(this.#child);
+    this.#child = null;
+    this.#options.onChange();
+  }
+}
+
+export interface JoinOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: ConnectTls;
+  readonly hello: Hello;
+  /** The stream is over, for this reason. */
+  readonly onEnd: (why: string) => void;
+}
+
+export interface Link {
+  close(): void;
+}
+
+/** Joins a parent as a shard. */
+export function joinAsShard(options: JoinOptions, share: Share): Link {
+  return join(options, (bytes, answer) => {
+    const { state, round, number } = decodeDown(bytes);
+    if (state !== null) share.apply(decodeState(state));
+    if (round === null) return;
+    let reply = EMPTY_REPLY;
+    try {
+      reply = share.answer(decodeRound(round));
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      reply = { ...EMPTY_REPLY, trouble: `${options.hello.members.join(', ')}: ${why}` };
+    }
+    answer(number, encodeReply(reply));
+  });
+}
+
+/** Joins a parent as a relay: what comes goes on to the children, answers come back as one. */
+export function joinAsRelay(options: JoinOptions, gathering: Gathering): Link {
+  return join(options, (bytes, answer) => {
+    const frame = decodeDown(bytes);
+    if (frame.round === null) return gathering.pass(frame, bytes);
+    gathering.ask(frame, (reply) => answer(frame.number, encodeReply(reply)), bytes);
+  });
+}
+
+type Answer = (number: number, reply: Uint8Array) => void;
+
+function join(options: JoinOptions, take: (bytes: Buffer, answer: Answer) => void): Link {
+  const { host, port, tls, hello, onEnd } = options;
+  const connection = connect({ host, port, ...(tls === undefined ? {} : { tls }) });
+  const grpc = grpcClient(connection, { messageBytesMax: FRAME_BYTES_MAX });
+  let isOver = false;
+  const end = guarded((why: string) => {
+    if (isOver) return;
+    isOver = true;
+    connection.destroy();
+    onEnd(why);
+  });
+  const call = grpc.open(JOIN_PATH, {
+    onMessage: (_call, bytes, start, finish) => {
+      try {
+        take(Buffer.from(bytes.subarray(start, finish)), (number, reply) => {
+          if (!call.closed) call.send(encodeUp({ hello: null, number, reply }));
+        });
+      } catch (error) {
+        end(error instanceof Error ? error.message : String(error));
+      }
+    },
+    onStatus: (_call, { code, message }) => end(`${message} (code ${code})`),
+  });
+  connection.onOpen = (): void => call.send(encodeUp({ hello, number: 0, reply: null }));
+  return {
+    close: () => {
+      isOver = true;
+      call.cancel();
+      connection.destroy();
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { decodeDown, decodeUp, encodeDown, encodeUp } from './frames.ts';
+import { decodeReply, decodeRound, encodeReply, encodeRound } from './round-codec.ts';
+import { EMPTY_REPLY, merged, type Reply, type Round } from './rounds.ts';
+import { decodeState, encodeState, type StateChange } from './state.ts';
+
+/** With the prototype that literals have. */
+const record = <Model extends object>(model: {
+  [Name in keyof Model]: fc.Arbitrary<Model[Name]>;
+}): fc.Arbitrary<Model> =>
+  fc.record<Model>(model, { noNullPrototype: true }) as fc.Arbitrary<Model>;
+
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array));
+const number = fc.maxSafeNat();
+const signed = fc.maxSafeInteger();
+const real = fc.double({ noNaN: true });
+const mapOf = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Map<string, Value>> =>
+  fc
+    .uniqueArray(fc.tuple(text, value), { maxLength: 4, selector: ([key]) => key })
+    .map((entries) => new Map(entries));
+const tallies = mapOf(mapOf(signed));
+const ranges = mapOf(record({ min: real, max: real }));
+const verdict = record({
+  plugin: text,
+  code: fc.constantFrom('unschedulable' as const, 'unresolvable' as const, 'error' as const),
+  reasons: fc.array(text, { maxLength: 3 }),
+});
+
+const round: fc.Arbitrary<Round> = fc.oneof(
+  record({
+    kind: fc.constant('prepare' as const),
+    pod: bytes,
+    profile: text,
+    nowMs: number,
+    nominated: fc.array(bytes, { maxLength: 3 }),
+  }),
+  record({
+    kind: fc.constant('filter' as const),
+    tallies,
+    only: fc.option(text),
+  }),
+  record({
+    kind: fc.constant('prescore' as const),
+    among: fc.option(fc.array(text, { maxLength: 3 })),
+  }),
+  record({ kind: fc.constant('range' as const), tallies }),
+  record({ kind: fc.constant('totals' as const), ranges, isDetailed: fc.boolean() }),
+  record({
+    kind: fc.constant('dryRun' as const),
+    tallies,
+    isForAll: fc.boolean(),
+    wanted: number,
+  }),
+);
+
+const reply: fc.Arbitrary<Reply> = record({
+  trouble: text,
+  tallies,
+  verdicts: fc.array(
+    record({
+      member: text,
+      table: fc.array(verdict, { maxLength: 3 }),
+      codes: fc.array(fc.nat({ max: 70_000 }), { maxLength: 10 }),
+      findings: fc.array(record({ plugin: text, node: text, text }), { maxLength: 3 }),
+    }),
+    { maxLength: 3 },
+  ),
+  ranges,
+  fault: fc.option(verdict),
+  best: record({ total: real, nodes: fc.array(text, { minLength: 1, maxLength: 3 }) }),
+  totals: fc.array(record({ node: text, total: real, plugins: mapOf(real) }), { maxLength: 3 }),
+  dryRuns: fc.array(
+    record({
+      node: text,
+      victims: fc.option(fc.array(text, { maxLength: 3 })),
+      violations: number,
+      refusal: fc.option(verdict),
+    }),
+    { maxLength: 3 },
+  ),
+});
+
+const state: fc.Arbitrary<StateChange> = fc.oneof(
+  record({ kind: fc.constant('apply' as const), object: bytes }),
+  record({ kind: fc.constant('delete' as const), objectKind: text, key: text }),
+  record({
+    kind: fc.constant('images' as const),
+    node: text,
+    images: mapOf(record({ sizeBytes: number, nodes: number })),
+  }),
+  record({ kind: fc.constant('order' as const), nodes: fc.array(text, { maxLength: 5 }) }),
+);
+
+test('rounds, replies and changes come out as they went in', () => {
+  fc.assert(fc.property(round, (one) => assert.deepEqual(decodeRound(encodeRound(one)), one)));
+  fc.assert(fc.property(reply, (one) => assert.deepEqual(decodeReply(encodeReply(one)), one)));
+  fc.assert(fc.property(state, (one) => assert.deepEqual(decodeState(encodeState(one)), one)));
+});
+
+test('frames come out as they went in', () => {
+  const down = record({
+    to: text,
+    state: fc.option(bytes),
+    round: fc.option(bytes),
+    number: fc.constant(7),
+  });
+  fc.assert(
+    fc.property(down, (frame) => {
+      const number = frame.round === null ? 0 : frame.number;
+      assert.deepEqual(decodeDown(encodeDown(frame)), { ...frame, number });
+    }),
+  );
+  const hello = { version: '1', configHash: 'h', members: ['a', 'b'] };
+  const up = { hello, number: 0, reply: null };
+  assert.deepEqual(decodeUp(encodeUp(up)), up);
+  const answer = { hello: null, number: 9, reply: Buffer.from('x') };
+  assert.deepEqual(decodeUp(encodeUp(answer)), answer);
+});
+
+test('bytes that are no message are refused with an error, or read as something', () => {
+  for (const decode of [decodeRound, decodeReply, decodeState, decodeDown, decodeUp]) {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 60 }), (garbage) => {
+        try {
+          decode(garbage);
+        } catch (error) {
+          assert.match((error as Error).message, /^malformed message|members$/);
+        }
+      }),
+    );
+  }
+});
+
+test('answers are the same in whatever order relays add them up', () => {
+  const plain = reply.map((one) => ({ ...one, trouble: '', fault: null }));
+  const sums = ({ tallies: all }: Reply): object =>
+    [...all].map(([plugin, tally]) => [plugin, [...tally].toSorted()]).toSorted();
+  fc.assert(
+    fc.property(plain, plain, plain, (one, two, three) => {
+      const left = merged(merged(one, two), three);
+      const right = merged(one, merged(two, three));
+      assert.deepEqual(sums(left), sums(right));
+      assert.deepEqual(left.verdicts, right.verdicts);
+      assert.deepEqual(left.ranges, right.ranges);
+      assert.deepEqual(left.best, right.best);
+      assert.deepEqual(merged(EMPTY_REPLY, one).totals, one.totals);
+    }),
+  );
+});

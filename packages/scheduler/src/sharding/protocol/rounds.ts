@@ -1,0 +1,163 @@
+/**
+ * What the root asks of the shards about one try to place one pod, round by round, and what they
+ * answer. A round goes to all shards; relays add their answers up on the way back.
+ *
+ *     prepare   the pod                     what plugins count over nodes (tallies)
+ *     filter    the tallies of all          a verdict on each node of the share
+ *     prescore  which nodes are scored      what plugins count for their scores
+ *     range     the tallies of all          least and greatest raw score of each plugin
+ *     totals    the ranges of all           the best nodes, and all scores if they are asked for
+ *     dryRun    where evictions may help    who would have to go
+ *
+ * Raw scores never leave a shard unless somebody wants to see them: their ranges do, so that each
+ * shard brings them to 0..100 as if it saw all nodes.
+ */
+import type { Range, Tally, Verdict } from '../../framework/plugin.ts';
+
+/** By plugin. */
+export type PluginTallies = ReadonlyMap<string, Tally>;
+
+export type Round =
+  | {
+      readonly kind: 'prepare';
+      /** As the API server has it; relays pass the bytes on. */
+      readonly pod: Uint8Array;
+      readonly profile: string;
+      readonly nowMs: number;
+      /** Pods that wait for nodes to be freed. */
+      readonly nominated: readonly Uint8Array[];
+    }
+  /** `only`: this node alone; null: all that the pod may go to. */
+  | { readonly kind: 'filter'; readonly tallies: PluginTallies; readonly only: string | null }
+  /** `among`: of the nodes that passed these alone; null: all. */
+  | { readonly kind: 'prescore'; readonly among: readonly string[] | null }
+  | { readonly kind: 'range'; readonly tallies: PluginTallies }
+  | {
+      readonly kind: 'totals';
+      readonly ranges: ReadonlyMap<string, Range>;
+      /** Scores of each node are wanted, not only the best. */
+      readonly isDetailed: boolean;
+    }
+  | {
+      readonly kind: 'dryRun';
+      readonly tallies: PluginTallies;
+      /** Of all nodes, whatever their verdicts. */
+      readonly isForAll: boolean;
+      /** Candidates that suffice. */
+      readonly wanted: number;
+    };
+
+/** Verdicts of a share, in the order of its nodes: 0 passed, else the place in `table` plus 1. */
+export interface ShareVerdicts {
+  readonly member: string;
+  readonly table: readonly Verdict[];
+  readonly codes: readonly number[];
+  readonly findings: readonly PluginFinding[];
+}
+
+export interface PluginFinding {
+  readonly plugin: string;
+  readonly node: string;
+  readonly text: string;
+}
+
+/** Weighted scores of one node, by plugin; plugins that add nothing are left out. */
+export interface NodeTotals {
+  readonly node: string;
+  readonly total: number;
+  readonly plugins: ReadonlyMap<string, number>;
+}
+
+/** What evictions on a node would give. */
+export interface DryRunOutcome {
+  readonly node: string;
+  /** Who would have to go, by key; null: it does not help, or cannot be told. */
+  readonly victims: readonly string[] | null;
+  readonly violations: number;
+  readonly refusal: Verdict | null;
+}
+
+/** The greatest total, and nodes that have it. */
+export interface Best {
+  readonly total: number;
+  readonly nodes: readonly string[];
+}
+
+export interface Reply {
+  /** Why a shard could not answer; empty: all did. */
+  readonly trouble: string;
+  readonly tallies: PluginTallies;
+  readonly verdicts: readonly ShareVerdicts[];
+  readonly ranges: ReadonlyMap<string, Range>;
+  /** A plugin cannot score. */
+  readonly fault: Verdict | null;
+  readonly best: Best;
+  readonly totals: readonly NodeTotals[];
+  readonly dryRuns: readonly DryRunOutcome[];
+}
+
+/** Nodes that share the greatest total and travel; more are counted as not there. */
+export const BEST_MAX = 1024;
+
+export const EMPTY_REPLY: Reply = {
+  trouble: '',
+  tallies: new Map(),
+  verdicts: [],
+  ranges: new Map(),
+  fault: null,
+  best: { total: -Infinity, nodes: [] },
+  totals: [],
+  dryRuns: [],
+};
+
+/** Two answers as one: what a relay passes on. */
+export function merged(one: Reply, other: Reply): Reply {
+  return {
+    trouble: one.trouble || other.trouble,
+    tallies: mergedTallies(one.tallies, other.tallies),
+    verdicts: [...one.verdicts, ...other.verdicts],
+    ranges: mergedRanges(one.ranges, other.ranges),
+    fault: one.fault ?? other.fault,
+    best: mergedBest(one.best, other.best),
+    totals: [...one.totals, ...other.totals],
+    dryRuns: [...one.dryRuns, ...other.dryRuns],
+  };
+}
+
+function mergedTallies(one: PluginTallies, other: PluginTallies): PluginTallies {
+  if (one.size === 0 || other.size === 0) return one.size === 0 ? other : one;
+  const sums = new Map<string, Tally>(one);
+  for (const [plugin, tally] of other) {
+    const present = sums.get(plugin);
+    if (present === undefined) {
+      sums.set(plugin, tally);
+      continue;
+    }
+    const sum = new Map(present);
+    for (const [text, amount] of tally) sum.set(text, (sum.get(text) ?? 0) + amount);
+    sums.set(plugin, sum);
+  }
+  return sums;
+}
+
+function mergedRanges(
+  one: ReadonlyMap<string, Range>,
+  other: ReadonlyMap<string, Range>,
+): ReadonlyMap<string, Range> {
+  if (one.size === 0 || other.size === 0) return one.size === 0 ? other : one;
+  const all = new Map(one);
+  for (const [plugin, { min, max }] of other) {
+    const present = all.get(plugin);
+    const range = {
+      min: Math.min(min, present?.min ?? Infinity),
+      max: Math.max(max, present?.max ?? -Infinity),
+    };
+    all.set(plugin, range);
+  }
+  return all;
+}
+
+function mergedBest(one: Best, other: Best): Best {
+  if (one.total !== other.total) return one.total > other.total ? one : other;
+  return { total: one.total, nodes: [...one.nodes, ...other.nodes].slice(0, BEST_MAX) };
+}
