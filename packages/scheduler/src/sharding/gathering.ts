@@ -56,8 +56,8 @@ export class Gathering {
 
   /** Sends a frame where it belongs; `raw`: its bytes, where they are known. */
   pass(frame: DownFrame, raw: Uint8Array = encodeDown(frame)): void {
-    if (frame.to !== '') return void this.#byMember.get(frame.to)?.send(raw);
-    for (const child of this.#children) child.send(raw);
+    if (frame.to !== '') this.#byMember.get(frame.to)?.send(raw);
+    else for (const child of this.#children) child.send(raw);
   }
 
   /** Sends a round to all; `done` is called once, with the answers of all as one. */

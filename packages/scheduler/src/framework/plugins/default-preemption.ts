@@ -83,17 +83,18 @@ export class DefaultPreemption implements Plugin {
 
   /** Nodes on which evictions would help; for others, `reasons` counts why not, or `errors` say. */
   #candidates(
-    { cycle, dryRun: triedElsewhere }: FailedCycle,
+    failure: FailedCycle,
     nodes: readonly NodeInfo[],
     reasons: Map<string, number>,
     errors: Set<string>,
   ): Candidate[] {
     const wanted = this.#wanted(nodes.length);
+    const { cycle } = failure;
     const budgets = [...cycle.snapshot.objects('PodDisruptionBudget')] as BudgetObject[];
     const candidates: Candidate[] = [];
     let violating = 0;
     for (const node of nodes) {
-      const outcome = triedElsewhere?.(node) ?? dryRun(cycle, node, budgets);
+      const outcome = failure.dryRun?.(node) ?? dryRun(cycle, node, budgets);
       if ('victims' in outcome && outcome.victims.length === 0) {
         // An extender refused the node: nobody's leaving would change that.
         errors.add(`expected at least one victim pod on node ${JSON.stringify(node.name)}`);

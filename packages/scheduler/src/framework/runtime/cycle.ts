@@ -148,7 +148,7 @@ export class Cycle {
         continue;
       }
       const since = this.#meter.now();
-      const tally = tallyFor(plugin.name, plugin.tally, tallies);
+      const tally = tallyFor(plugin.name, plugin.tally !== undefined, tallies);
       const outcome = plugin.preFilter?.(this.pod, this.snapshot, tally) ?? { kind: 'skip' };
       this.#ran(plugin.name, 'PreFilter', outcome, since);
       if (outcome.kind === 'skip') continue;
@@ -267,7 +267,7 @@ export class Cycle {
     const isPrepared = profile.preparesScore.has(plugin.name);
     if (!isPrepared && plugin.scoreAnyway !== undefined) return plugin.scoreAnyway(pod, snapshot);
     const filter = this.filterOf(plugin.name);
-    const tally = tallyFor(plugin.name, plugin.scoreTally, tallies);
+    const tally = tallyFor(plugin.name, plugin.scoreTally !== undefined, tallies);
     return plugin.preScore?.(pod, snapshot, feasible, filter, tally) ?? { kind: 'skip' };
   }
 
@@ -364,8 +364,8 @@ function talliesOf(
 }
 
 /** What a plugin is handed: nothing where it is to count by itself, or counts nothing. */
-function tallyFor(name: string, counts: unknown, tallies: Tallies | null): Tally | undefined {
-  if (tallies === null || counts === undefined) return undefined;
+function tallyFor(name: string, counts: boolean, tallies: Tallies | null): Tally | undefined {
+  if (tallies === null || !counts) return undefined;
   return tallies.get(name) ?? NO_TALLY;
 }
 

@@ -9,8 +9,7 @@ import { decodeState, encodeState, type StateChange } from './state.ts';
 /** With the prototype that literals have. */
 const record = <Model extends object>(model: {
   [Name in keyof Model]: fc.Arbitrary<Model[Name]>;
-}): fc.Arbitrary<Model> =>
-  fc.record<Model>(model, { noNullPrototype: true }) as fc.Arbitrary<Model>;
+}): fc.Arbitrary<Model> => fc.record<Model>(model, { noNullPrototype: true });
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 });
 const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array));
@@ -136,8 +135,8 @@ test('bytes that are no message are refused with an error, or read as something'
 
 test('answers are the same in whatever order relays add them up', () => {
   const plain = reply.map((one) => ({ ...one, trouble: '', fault: null }));
-  const sums = ({ tallies: all }: Reply): object =>
-    [...all].map(([plugin, tally]) => [plugin, [...tally].toSorted()]).toSorted();
+  // maps are equal whatever the order of their entries
+  const sums = ({ tallies: all }: Reply): object => all;
   fc.assert(
     fc.property(plain, plain, plain, (one, two, three) => {
       const left = merged(merged(one, two), three);

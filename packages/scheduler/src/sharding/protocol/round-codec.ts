@@ -90,6 +90,7 @@ export function decodeRound(bytes: Uint8Array): Round {
       return { kind: 'totals', ranges, isDetailed };
     case 'dryRun':
       return { kind: 'dryRun', tallies, isForAll, wanted };
+    case undefined:
     default:
       throw new Error(`malformed message: a round of kind ${kind}`);
   }

@@ -70,6 +70,7 @@ export function decodeState(bytes: Uint8Array): StateChange {
       return { kind: 'images', node: key, images };
     case 'order':
       return { kind: 'order', nodes };
+    case undefined:
     default:
       throw new Error(`malformed message: a change of kind ${kind}`);
   }
