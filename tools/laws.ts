@@ -362,6 +362,33 @@ export function tlsLaw(file: Parsed): string[] {
   return found;
 }
 
+const NESTED_JSON = 'packages/base/src/bytes/nested-json.ts';
+const BROWSER = 'packages/dashboard/';
+
+/**
+ * The runtime's own reader breaks on texts that are nested deep: one file looks at them before. The
+ * page has that of a browser.
+ */
+export function jsonLaw(file: Parsed): string[] {
+  const { path } = file;
+  if (isTest(path) || path === NESTED_JSON || path.startsWith(BROWSER)) return [];
+  if (!path.startsWith('packages/')) return [];
+  const found: string[] = [];
+  walk(file.program, (node) => {
+    const place = `${file.path}:${lineOf(file.text, node.start)}`;
+    const isTaken =
+      node.type === 'VariableDeclarator' &&
+      (node['init'] as SyntaxNode | null)?.['name'] === 'JSON';
+    if (isTaken) found.push(`${place}: JSON is taken apart`);
+    if (node.type !== 'MemberExpression') return;
+    if ((node['object'] as SyntaxNode)['name'] !== 'JSON') return;
+    const property = node['property'] as SyntaxNode;
+    const name = property['name'] ?? property['value'];
+    if (name === 'parse') found.push(`${place}: JSON.parse is parseNested here`);
+  });
+  return found;
+}
+
 /** Every source file is reached from an entry point, by imports alone; tests do not count. */
 export function reachLaw(
   files: readonly Parsed[],

@@ -183,6 +183,13 @@ test('one file says how certificates are looked at', () => {
   }
 });
 
+test('texts in JSON are read by one function, which looks at how deep they are nested', () => {
+  assert.deepEqual(all(laws.jsonLaw), []);
+  for (const text of ['JSON.parse(text);', `JSON['parse'](text);`, 'const { parse } = JSON;']) {
+    assert.equal(laws.jsonLaw(planted('packages/wire/src/a.ts', text)).length, 1, text);
+  }
+});
+
 /** The doors of all packages, as their manifests name them. */
 const doors: laws.Doors = new Map(
   Object.keys(laws.LAYERS).map((name) => {

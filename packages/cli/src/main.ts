@@ -1,4 +1,5 @@
 // shell: the entry of the `megaplane` command
+import { parseNested } from '@megaplane/base/nested-json';
 import { guarded } from '@megaplane/base/deferred';
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -19,7 +20,7 @@ enableCompileCache();
 
 const { runCommandLine, EXIT_FAILED } = await import('./program.ts');
 
-const manifest: unknown = JSON.parse(
+const manifest: unknown = parseNested(
   readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'),
 );
 const version = (manifest as { readonly version: string }).version;

@@ -3,6 +3,7 @@
  * explain` reads and writes, one JSON object a line. A question names its `kind`; nothing of it
  * outlives its answer.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { assert } from '@megaplane/base/assert';
 import { explainDecode, explainEncode } from './contract/explain.ts';
 import { explainProjection } from './pods/explain.ts';
@@ -24,7 +25,7 @@ const ANSWERERS: ReadonlyMap<string, Answerer> = new Map<string, Answerer>([
 /** The answer to one line of input, as one line without its end; `{"error":"…"}` if it has none. */
 export function explainLine(line: string): string {
   try {
-    return JSON.stringify(answerTo(JSON.parse(line)));
+    return JSON.stringify(answerTo(parseNested(line)));
   } catch (error) {
     assert(error instanceof Error, 'errors are thrown as such');
     return JSON.stringify({ error: error.message });

@@ -10,6 +10,7 @@
  * flood fills its own queues; a kubelet's lease goes next.
  */
 import { actFor, unowned } from '@megaplane/base/deferred';
+import { BodyBudget } from '@megaplane/wire/body-budget';
 import type { Exchange, Rest } from '@megaplane/wire/exchange';
 import type { Call } from '../request/call.ts';
 import type { Identity } from '../request/identity.ts';
@@ -19,7 +20,7 @@ import { FlowConfig } from './flow-config.ts';
 import { FlowHashes } from './flow-hashes.ts';
 import { printFlows, RequestKinds } from './flow-metrics.ts';
 import { Ticket } from './flow-queues.ts';
-import type { Held, Route, Waiter } from './held-request.ts';
+import { shareOf, type Held, type Route, type Waiter } from './held-request.ts';
 import { LeaseFlows, type LeaseFlow } from './lease-flows.ts';
 import type { PriorityLevel, Refusal } from './priority-level.ts';
 import { RetryAfter } from './retry-after.ts';
@@ -27,8 +28,11 @@ import { WorkEstimate } from './work-estimate.ts';
 
 /** A turn that has lasted so long takes in no more; what waits gets as much. */
 const TURN_MS = 8;
-/** Requests that wait hold no more than this, bodies and some for each. */
-const WAITING_BYTES_MAX: number = 128 * 1024 * 1024;
+/**
+ * Requests that wait hold no more than this, bodies and some for each, in shares as bodies that
+ * come: nobody more than what is left for others.
+ */
+export const WAITING_BYTES_MAX: number = 128 * 1024 * 1024;
 const REQUEST_BYTES = 1024;
 /** Of all renewals of a second: leaders of controllers renew too, on levels of their own. */
 const RENEWING_SHARE = 0.9;
@@ -63,7 +67,7 @@ export class Fairness {
   #renewingLevel: PriorityLevel<Held> | null = null;
   #isPumpPlanned = false;
   #waiting = 0;
-  #waitingBytes = 0;
+  readonly #budget = new BodyBudget(WAITING_BYTES_MAX);
   /** Usage of the level that ran last: who comes anew begins there. */
   #usageFloor = 0;
 
@@ -100,6 +104,7 @@ export class Fairness {
       distinguisher,
       bytes,
       run,
+      share: null,
       isLingering: false,
       isOver: false,
     };
@@ -152,6 +157,7 @@ export class Fairness {
       distinguisher,
       bytes: REQUEST_BYTES + bytes,
       run,
+      share: null,
       isLingering: false,
       isOver: false,
     };
@@ -174,10 +180,10 @@ export class Fairness {
   #wait(ticket: Ticket<Held>, nowMs: number): void {
     const { waiter, verb, route, bytes } = ticket.request;
     const { level, series } = route;
-    const hasRoom = this.#waitingBytes + bytes <= WAITING_BYTES_MAX;
-    const place = hasRoom ? level.place(ticket.hash, ticket.seats) : 'queue-full';
-    if (typeof place === 'string') {
-      this.#refuse(waiter, route, place, nowMs);
+    const share = shareOf(waiter.exchange, waiter.identity);
+    const place = level.place(ticket.hash, ticket.seats);
+    if (typeof place === 'string' || !this.#budget.take(share, bytes)) {
+      this.#refuse(waiter, route, typeof place === 'string' ? place : 'queue-full', nowMs);
       return;
     }
     waiter.keepBody();
@@ -188,7 +194,8 @@ export class Fairness {
     if (level.waiting === 0) level.usage = Math.max(level.usage, this.#usageFloor);
     level.wait(place, ticket, nowMs);
     this.#waiting++;
-    this.#waitingBytes += bytes;
+    ticket.request.share = share;
+    waiter.exchange.onClose = () => this.#abandon(ticket);
     series.waiting++;
     series.seatsWaiting += ticket.seats;
     series.hasQueued = true;
@@ -268,10 +275,11 @@ export class Fairness {
   }
 
   #unwait(ticket: Ticket<Held>, nowMs: number): void {
-    const { verb, route, bytes } = ticket.request;
+    const { waiter, verb, route, bytes, share } = ticket.request;
+    waiter.exchange.onClose = null;
     this.#kinds.of(verb).waiting.add(-1, nowMs);
     this.#waiting--;
-    this.#waitingBytes -= bytes;
+    if (share !== null) this.#budget.give(share, bytes);
     route.series.waiting--;
     route.series.seatsWaiting -= ticket.seats;
   }
@@ -286,6 +294,14 @@ export class Fairness {
     level.rejected++;
     series.reject('time-out');
     series.gaveUp.observe((nowMs - ticket.arrivedMs) / 1000);
+  }
+
+  /** The client has gone: nobody waits behind it, as upstream has it. */
+  #abandon(ticket: Ticket<Held>): void {
+    if (!ticket.isWaiting) return;
+    this.#leave(ticket, this.#options.clockMs());
+    ticket.request.waiter.done();
+    if (this.#waiting > 0) this.#planPump();
   }
 
   /** Runs a request; returns the time after it. */

@@ -1,7 +1,8 @@
 /** A request on its way through priority and fairness, and where it goes. */
 import type { Owner } from '@megaplane/base/deferred';
-import type { Exchange } from '@megaplane/wire/exchange';
-import type { Identity } from '../request/identity.ts';
+import { shareOfPeer } from '@megaplane/wire/body-budget';
+import type { BodyShare, Exchange } from '@megaplane/wire/exchange';
+import { ANONYMOUS, type Identity } from '../request/identity.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { FlowSeries } from './flow-metrics.ts';
 import type { FlowSchema } from './flow-table.ts';
@@ -47,7 +48,18 @@ export interface Held {
   /** What it costs while it waits. */
   readonly bytes: number;
   readonly run: () => void;
+  /** Whose share of the memory of what waits it holds; null: it has not waited. */
+  share: BodyShare | null;
   /** Its run has returned to us, and the answer goes on. */
   isLingering: boolean;
   isOver: boolean;
+}
+
+/** Accounts of a namespace are made by who may make them there: they share. */
+const ACCOUNTS = /^system:serviceaccount:[^:]*:/;
+
+/** Whose memory the body of a request is, and what it holds while it waits. */
+export function shareOf(exchange: Exchange, identity: Identity): BodyShare {
+  if (identity === ANONYMOUS) return shareOfPeer(exchange.connection, true);
+  return { name: ACCOUNTS.exec(identity.user)?.[0] ?? identity.user, isStranger: false };
 }

@@ -2,7 +2,7 @@
 import { trackApply } from '@megaplane/machinery/apply/field-manager';
 import { packManaged, unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import { JSON_DEPTH_MAX } from '@megaplane/machinery/json-syntax';
+import { JSON_DEPTH_MAX } from '@megaplane/base/nested-json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {

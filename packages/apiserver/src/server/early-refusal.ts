@@ -8,6 +8,7 @@ import { shareOfPeer } from '@megaplane/wire/body-budget';
 import type { Exchange, BodyShare } from '@megaplane/wire/exchange';
 import { authenticate, isUnknown } from '../authentication/authentication.ts';
 import { attributesOf, denial, type Attributes } from '../authorization/authorization.ts';
+import { shareOf } from '../flowcontrol/held-request.ts';
 import type { Call } from '../request/call.ts';
 import { ANONYMOUS, type Identity } from '../request/identity.ts';
 import { parseRequest } from '../request/request-info.ts';
@@ -21,9 +22,6 @@ export interface EarlyAnswers {
   /** Makes a call of a request, to be answered with a denial. */
   deny(exchange: Exchange, identity: Identity, why: (call: Call) => void): void;
 }
-
-/** Accounts of a namespace are made by who may make them there: they share. */
-const ACCOUNTS = /^system:serviceaccount:[^:]*:/;
 
 /** Whose the body of a request is; null: the request has been answered. */
 export function ownerOfBody(
@@ -42,8 +40,7 @@ export function ownerOfBody(
   }
   const isActing = exchange.header('impersonate-user') !== undefined;
   if (!isActing && isDenied(parts, answers, exchange, found)) return null;
-  if (found === ANONYMOUS) return shareOfPeer(exchange.connection, true);
-  return { name: ACCOUNTS.exec(found.user)?.[0] ?? found.user, isStranger: false };
+  return shareOf(exchange, found);
 }
 
 function isDenied(

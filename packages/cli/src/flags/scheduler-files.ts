@@ -1,5 +1,6 @@
 // shell: reads files and standard input
 /** What the scheduler's subcommands read: configurations and scenarios. */
+import { parseNested } from '@megaplane/base/nested-json';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -92,7 +93,7 @@ async function loadPlugin(file: string): Promise<{ readonly default?: unknown }>
 
 function jsonOf(name: string, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseNested(text);
   } catch (error) {
     throw new Error(`${name}: is no JSON (${(error as Error).message})`, { cause: error });
   }

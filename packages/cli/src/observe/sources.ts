@@ -3,6 +3,7 @@
  * Where the figures of a cluster come from: the metrics of its programs over HTTP, and of the
  * programs of this machine memory and processor time.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { readFileSync } from 'node:fs';
 import type { Client } from '@megaplane/client/client';
 import { processUsage } from './process-usage.ts';
@@ -121,7 +122,7 @@ export interface ProcessFile {
 /** The programs that a file names; none where it is not there, or not readable as such. */
 export function readProcesses(file: string): readonly Source[] {
   try {
-    const { processes } = JSON.parse(readFileSync(file, 'utf8')) as ProcessFile;
+    const { processes } = parseNested(readFileSync(file, 'utf8')) as ProcessFile;
     return processes;
   } catch {
     // written anew in one step; before the first time there is none

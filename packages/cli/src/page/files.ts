@@ -3,6 +3,7 @@
  * The page's files. A package holds them beside the program, in a folder `page`; in a checkout
  * they are bundled from the sources when the server starts, by a child of this process.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -48,7 +49,7 @@ async function bundle(): Promise<ReadonlyMap<string, string>> {
   const options = { timeout: BUILD_MS_MAX, maxBuffer: BUILD_BYTES_MAX };
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [builder], options);
-    return new Map(Object.entries(JSON.parse(stdout) as Record<string, string>));
+    return new Map(Object.entries(parseNested(stdout) as Record<string, string>));
   } catch (error) {
     const why = (error as Error).message.split('\n').slice(0, 3).join(' ');
     throw new Error(`the page cannot be bundled (${why}); is this checkout installed?`, {

@@ -1,5 +1,6 @@
 // shell: a small HTTP server
 /** The page's HTTP server: files, data and one stream, to those who have the token. */
+import { parseNested } from '@megaplane/base/nested-json';
 import { guarded, unawaited } from '@megaplane/base/deferred';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { createServer } from 'node:http';
@@ -188,7 +189,7 @@ async function bodyOf(request: IncomingMessage): Promise<{ readonly json: JsonVa
   }
   if (bytes === 0) return { json: null };
   try {
-    return { json: JSON.parse(Buffer.concat(chunks).toString('utf8')) as JsonValue };
+    return { json: parseNested(Buffer.concat(chunks).toString('utf8')) as JsonValue };
   } catch {
     return 'the body is no JSON';
   }

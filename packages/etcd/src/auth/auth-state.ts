@@ -2,6 +2,7 @@
  * Users, roles and their revision: the rules of etcd's auth store, without passwords' work and
  * without tokens. Each change is one revision of this state, not of the keys.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import type { EtcdFailure } from '../codec/failures.ts';
 import { AUTH } from './auth-failures.ts';
 import { type Permission, Rights, isValidRange } from './permissions.ts';
@@ -51,7 +52,7 @@ export class AuthState {
   constructor(bytes: Buffer | undefined, save: (bytes: Buffer) => void) {
     this.#save = save;
     if (bytes === undefined) return;
-    const stored = JSON.parse(bytes.toString('utf8')) as StoredAuth;
+    const stored = parseNested(bytes.toString('utf8')) as StoredAuth;
     this.enabled = stored.enabled;
     this.revision = stored.revision;
     for (const user of stored.users) this.#users.set(user.name, user);

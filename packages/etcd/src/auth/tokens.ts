@@ -2,6 +2,7 @@
  * Proofs of who a caller is: simple tokens, which this process remembers for a while, and JSON web
  * tokens (RFC 7519), which carry user and revision under a signature.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { type KeyObject, createHmac, sign, timingSafeEqual, verify } from 'node:crypto';
 import type { Identity } from './auth-state.ts';
 
@@ -124,7 +125,7 @@ function part(value: unknown): string {
 
 function parsed(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+    const value: unknown = parseNested(Buffer.from(text, 'base64url').toString('utf8'));
     return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

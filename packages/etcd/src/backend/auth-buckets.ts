@@ -3,6 +3,7 @@
  * `authUsers` (authpb.User: name 1, password 2, roles 3, options 4) and `authRoles` (authpb.Role:
  * name 1, keyPermission 2: permType 1, key 2, range_end 3). Passwords are bcrypt hashes in both.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
   closeMessage,
@@ -26,7 +27,7 @@ export interface AuthBuckets {
 /** `document` is what the store keeps of users, undefined when there were never any. */
 export function authBuckets(document: Buffer | undefined): AuthBuckets {
   if (document === undefined) return { auth: [], authRoles: [], authUsers: [] };
-  const stored = JSON.parse(document.toString('utf8')) as StoredAuth;
+  const stored = parseNested(document.toString('utf8')) as StoredAuth;
   const revision = Buffer.alloc(8);
   revision.writeBigUInt64BE(BigInt(stored.revision));
   return {

@@ -4,6 +4,7 @@
  *
  * The name of a request follows from name and UID of its pod, so that to make it twice makes one.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import type { Client, SendDone } from '@megaplane/client/client';
 import { createInformer } from '@megaplane/client/informer';
 import type { Informer } from '@megaplane/client/informer';
@@ -120,7 +121,7 @@ export class PodsController {
   }
 
   #keepBody(row: number, bytes: Buffer, start: number, end: number): void {
-    const pod = JSON.parse(bytes.toString('utf8', start, end)) as JsonObject;
+    const pod = parseNested(bytes.toString('utf8', start, end)) as JsonObject;
     const body = projectPod(pod, this.#options.classes);
     if (body !== undefined) this.#bodies.set(row, body);
   }
@@ -141,7 +142,7 @@ export class PodsController {
     if (label < 0) return;
     const labelEnd = skipValue(bytes, label, scan.labelsEnd);
     const uid = stringValue(bytes, label, labelEnd);
-    for (const owner of JSON.parse(owners) as JsonObject[]) {
+    for (const owner of parseNested(owners) as JsonObject[]) {
       if (stringAt(owner, 'kind') !== 'Pod') continue;
       const row = this.#pods.find(namespace, stringAt(owner, 'name'));
       if (row >= 0) tell(row, uid);
@@ -190,7 +191,7 @@ export class PodsController {
     const path = `/api/v1/namespaces/${key.slice(0, slash)}/pods/${key.slice(slash + 1)}`;
     this.#send('GET', path, CONTENT_JSON, null, (status, bytes, start, end) => {
       if (status !== 200) return this.#finish(task, outcomeOf(status));
-      const pod = JSON.parse(Buffer.from(bytes.subarray(start, end)).toString()) as JsonObject;
+      const pod = parseNested(Buffer.from(bytes.subarray(start, end)).toString()) as JsonObject;
       if (this.requests.isPodOf(task, stringAt(pod, 'metadata', 'uid'))) use(pod);
       else this.#finish(task, 'later');
     });

@@ -17,6 +17,7 @@
  * the object, as no string of JSON can hold it and metadata has no such field; and the text that
  * follows up to `,"status":` or to the end is a whole spec if it equals one that was parsed.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { toBinary } from '@bufbuild/protobuf';
 import { assert } from '@megaplane/base/assert';
 import { Uint32Column } from '@megaplane/base/column';
@@ -249,7 +250,7 @@ export class RollingRollUp {
     const found = home.get(namespace);
     if (found !== undefined) return found;
     this.#count(gang, 0);
-    const spec = JSON.parse(Buffer.from(gang.text, 'latin1').toString()) as JsonValue;
+    const spec = parseNested(Buffer.from(gang.text, 'latin1').toString()) as JsonValue;
     return this.#make(home, namespace, this.#meaning(spec, namespace));
   }
 
@@ -296,7 +297,7 @@ function isPendingStatus(text: string, status: number): boolean {
 /** The spec as JSON; what the server sent and is none counts as absent. */
 function specAt(bytes: Buffer, start: number, end: number): JsonValue | undefined {
   try {
-    return JSON.parse(bytes.toString('utf8', start, end)) as JsonValue;
+    return parseNested(bytes.toString('utf8', start, end)) as JsonValue;
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { unawaited } from '@megaplane/base/deferred';
+import { parseNested } from '@megaplane/base/nested-json';
 import { makePrivateDirectory, replacePrivately } from '@megaplane/base/private-file';
 import { systemTimers } from '@megaplane/client/system-timers';
 import { connect } from '@megaplane/wire/connect';
@@ -140,7 +141,7 @@ export function readAssigned(dataDir: string): {
     throw error;
   }
   try {
-    const read = JSON.parse(text) as { term: string; domains: [string, string][] };
+    const read = parseNested(text) as { term: string; domains: [string, string][] };
     const pairs = read.domains.map(([key, value]): [string, string] => {
       if (typeof key !== 'string' || typeof value !== 'string') throw new Error('no texts');
       return [key, value];

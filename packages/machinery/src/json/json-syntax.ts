@@ -1,12 +1,7 @@
 /** What Go's JSON scanner says of text that is no JSON. */
 
+import { JSON_DEPTH_MAX } from '@megaplane/base/nested-json';
 import { quoted } from './quoting.ts';
-
-/**
- * Levels of brackets beyond which a body is refused. Go's parser goes to 10,000; what judges,
- * merges and tracks objects here calls itself for each level, and must not run out of stack.
- */
-export const JSON_DEPTH_MAX = 1000;
 
 /**
  * The message of Go's scanner for text that is no JSON or nested too deep; '' if it finds nothing

@@ -11,6 +11,7 @@
  * `JSON.stringify` writes such values with all their digits once this file is loaded, and nothing
  * makes them that has not loaded it.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { isUtf8 } from 'node:buffer';
 import { readJson } from './json-reader.ts';
 import type { JsonValue } from './json-value.ts';
@@ -35,7 +36,7 @@ Object.defineProperty(BigInt.prototype, 'toJSON', {
 /** Parses JSON. Throws a SyntaxError, as `JSON.parse` does. */
 export function parseJson(text: string): JsonValue {
   const whole = withWholeCharacters(text);
-  const value = JSON.parse(whole) as JsonValue;
+  const value = parseNested(whole) as JsonValue;
   return hasLongNumber(whole) ? (readJson(whole) ?? value) : value;
 }
 

@@ -2,6 +2,7 @@
  * Numbers as they are written. Go's decoder reads an integer field only from digits: `1.0` and
  * `1e3` are refused, which a parsed number no longer shows.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { readJson } from './json-reader.ts';
 import { withWholeCharacters } from './json-text.ts';
 import { ownMember } from '@megaplane/base/members';
@@ -21,7 +22,7 @@ export function parseWritten(text: string): {
   readonly numbers: WrittenNumbers;
 } {
   const whole = withWholeCharacters(text);
-  const value = JSON.parse(whole) as JsonValue;
+  const value = parseNested(whole) as JsonValue;
   if (!UNUSUAL.test(whole)) return { value, numbers: NONE };
   const numbers = new Map<object, Map<string, string>>();
   const exact = readJson(whole, (holder, key, source) => set(numbers, holder, key, source));

@@ -4,7 +4,7 @@
  * type does not have. The text must be valid JSON.
  */
 
-import { JSON_DEPTH_MAX } from '../json/json-syntax.ts';
+import { JSON_DEPTH_MAX } from '@megaplane/base/nested-json';
 import { parseJson } from '../json/json-text.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { quoted } from '../json/quoting.ts';

@@ -2,6 +2,7 @@
  * The functions of the sprig library that users' stages have been seen to use: values, lists,
  * maps and numbers. A name that is not here is refused when a template is read, never ignored.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { ownMember } from '@megaplane/base/members';
 import { decimalFold } from './go-decimals.ts';
 import { GoTime } from './go-time.ts';
@@ -144,13 +145,15 @@ const VALUE_FUNCTIONS: TemplateFunctions = {
   toStrings: textsOf,
 };
 
+function finite(value: unknown): unknown {
+  if (value === Infinity || value === -Infinity) throw new Error('a number is too large');
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(finite);
+  return value;
+}
+
 function parsedJson(text: GoValue, isStrict: boolean): GoValue {
   try {
-    const value: unknown = JSON.parse(textOf(text), (_, one: unknown) => {
-      if (one === Infinity || one === -Infinity) throw new Error('a number is too large');
-      return one;
-    });
-    return withFloats(value);
+    return withFloats(finite(parseNested(textOf(text))));
   } catch (error) {
     // nil is what `fromJson` makes of a text that is no JSON
     if (!isStrict) return null;

@@ -1,6 +1,6 @@
 /** The words of a CEL expression. */
 import { ownMember } from '@megaplane/base/members';
-import type { Issue } from './syntax.ts';
+import { ISSUES_MAX, type Issue } from './syntax.ts';
 
 export type Token =
   | { readonly kind: 'name'; readonly at: number; readonly text: string }
@@ -47,7 +47,10 @@ function match(pattern: RegExp, source: string, at: number): RegExpExecArray | n
   return pattern.exec(source);
 }
 
-/** All words, the last of kind `end`; what is none of them is reported in `issues`. */
+/**
+ * All words, the last of kind `end`; what is none of them is reported in `issues`, and the text is
+ * not read to its end where there is more of it than is told.
+ */
 export function tokenize(source: string, issues: Issue[]): Token[] {
   const tokens: Token[] = [];
   let at = 0;
@@ -61,6 +64,8 @@ export function tokenize(source: string, issues: Issue[]): Token[] {
     if (token === null) {
       const text = unrecognized(source, at);
       issues.push({ at, message: `Syntax error: token recognition error at: '${text}'` });
+      // upstream gives up, too
+      if (issues.length > ISSUES_MAX) break;
       at += text.length;
       continue;
     }

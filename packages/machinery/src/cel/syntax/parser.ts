@@ -1,7 +1,14 @@
 /** From the text of a CEL expression to its tree. */
 import { tokenize, type Token } from './lexer.ts';
 import { expandGlobal, expandMember } from './macros.ts';
-import { partsOf, type Entry, type Expr, type Issue, type StructField } from './syntax.ts';
+import {
+  ISSUES_MAX,
+  partsOf,
+  type Entry,
+  type Expr,
+  type Issue,
+  type StructField,
+} from './syntax.ts';
 import { Uint, type CelValue } from '../values/values.ts';
 
 /** Upstream's limits: nesting of an expression, and code points of its text. */
@@ -11,8 +18,6 @@ const SOURCE_RUNES_MAX = 100_000;
 const CHAIN_MAX = 250;
 /** Depth of the whole tree, in which chains nest; keeps every walk over it within the stack. */
 const TREE_DEPTH_MAX = 600;
-/** A text with more mistakes than this is not read to its end. */
-const ISSUES_MAX = 100;
 
 const RESERVED: ReadonlySet<string> = new Set(
   (

@@ -101,6 +101,8 @@ export interface Issue {
 
 /** A line that is longer is not shown below its message. */
 const SNIPPET_BYTES_MAX = 16_384;
+/** Mistakes of one text that are told of, as upstream has it; of more only how many there are. */
+export const ISSUES_MAX = 100;
 
 /** Whether a text begins with what takes more than one byte: its mark is as wide. */
 function isWide(text: string): boolean {
@@ -109,25 +111,30 @@ function isWide(text: string): boolean {
 
 /** Issues as cel-go prints them: each with the source line and a caret below its place. */
 export function issueText(source: string, issues: readonly Issue[]): string {
-  return issues
-    .toSorted((left, right) => left.at - right.at)
-    .map(({ at, message }) => {
-      // cel-go has no place in a source without anything
-      if (source === '') return `ERROR: <input>:1:0: ${message}`;
-      if (at < 0) return `ERROR: <input>:-1:0: ${message}`;
-      const before = source.slice(0, at);
-      const start = before.lastIndexOf('\n') + 1;
-      const end = source.indexOf('\n', at);
-      const line = source.slice(start, end < 0 ? source.length : end).replaceAll('\t', ' ');
-      const row = before.split('\n').length;
-      const ahead = Array.from(before.slice(start));
-      const text = `ERROR: <input>:${row}:${ahead.length + 1}: ${message}`;
-      if (Buffer.byteLength(line) > SNIPPET_BYTES_MAX) return text;
-      const dots = ahead.map((one) => (isWide(one) ? '\uff0e' : '.')).join('');
-      const caret = isWide(source.slice(at, end < 0 ? source.length : end)) ? '\uff3e' : '^';
-      return `${text}\n | ${line}\n | ${dots}${caret}`;
-    })
-    .join('\n');
+  const told = issues
+    .slice(0, ISSUES_MAX)
+    .sort((left, right) => left.at - right.at)
+    .map((issue) => placedText(source, issue));
+  const more = issues.length - ISSUES_MAX;
+  if (more > 0) told.push(`${more} more errors were truncated`);
+  return told.join('\n');
+}
+
+function placedText(source: string, { at, message }: Issue): string {
+  // cel-go has no place in a source without anything
+  if (source === '') return `ERROR: <input>:1:0: ${message}`;
+  if (at < 0) return `ERROR: <input>:-1:0: ${message}`;
+  const before = source.slice(0, at);
+  const start = before.lastIndexOf('\n') + 1;
+  const end = source.indexOf('\n', at);
+  const line = source.slice(start, end < 0 ? source.length : end).replaceAll('\t', ' ');
+  const row = before.split('\n').length;
+  const ahead = Array.from(before.slice(start));
+  const text = `ERROR: <input>:${row}:${ahead.length + 1}: ${message}`;
+  if (Buffer.byteLength(line) > SNIPPET_BYTES_MAX) return text;
+  const dots = ahead.map((one) => (isWide(one) ? '\uff0e' : '.')).join('');
+  const caret = isWide(source.slice(at, end < 0 ? source.length : end)) ? '\uff3e' : '^';
+  return `${text}\n | ${line}\n | ${dots}${caret}`;
 }
 
 /** Direct parts of an expression. */
