@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { tellFailures } from './load/flags.ts';
+import { askForPicture } from './pictures.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values'];
@@ -10,21 +11,43 @@ const WRONG_USAGE = 2;
 
 /**
  * The flags of the benchmark that runs. `--help` prints the comment at the head of its file, and a
- * flag that it does not have ends it with a line that says so.
+ * flag that it does not have ends it with a line that says so. Each takes `--plot FILE.svg`, too,
+ * and `--output json`, which puts the results on stdout and everything else on stderr.
  */
 export function flagsOf<const T extends Options>(options: T): Values<T> {
   const [, file = '', ...args] = process.argv;
   if (args.includes('--help')) {
-    process.stdout.write(`${headOf(file)}\nFlags: ${Object.keys(options).join(', ')}\n`);
+    const names = [...new Set([...Object.keys(options), 'plot'])].join(', ');
+    process.stdout.write(`${headOf(file)}\nFlags: ${names}\n`);
     process.exit(0);
   }
   tellFailures();
   try {
-    return parseArgs<{ options: T; args: string[] }>({ options, args }).values;
+    // one benchmark draws pictures of its own
+    const isOwn = Object.hasOwn(options, 'plot');
+    const all = { plot: { type: 'string' }, ...options } as const;
+    const values = parseArgs({ options: all, args }).values as Values<T> & { plot?: string };
+    if (!isOwn) askForPicture(values.plot);
+    if ((values as { output?: string }).output === 'json') onlyJson();
+    return values;
   } catch (error) {
     process.stderr.write(`${(error as Error).message}; --help tells the flags\n`);
     process.exit(WRONG_USAGE);
   }
+}
+
+let tellResult: (text: string) => void = (text) => void process.stdout.write(text);
+
+/** From here on stdout is for the results alone. */
+function onlyJson(): void {
+  const tell = process.stdout.write.bind(process.stdout);
+  tellResult = (text) => void tell(text);
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+}
+
+/** Writes the results to stdout, whatever else is written there. */
+export function writeJson(text: string): void {
+  tellResult(text);
 }
 
 /** The first comment of a source file, as text. */

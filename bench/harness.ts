@@ -3,9 +3,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem, release } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { adopt } from './children.ts';
+import { writeJson } from './flags.ts';
+import { drawTables, keepTable } from './pictures.ts';
 
 export const ROOT: string = join(import.meta.dirname, '..');
 const TICKS_PER_SECOND = 100;
@@ -129,6 +131,7 @@ export function quantile(sorted: readonly number[], part: number): number {
 
 /** Prints rows under a head with columns of equal width. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  keepTable({ head, rows });
   const widths = head.map((name, column) =>
     Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)),
   );
@@ -138,9 +141,21 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
   }
 }
 
-/** Writes results beside the tables, where `--output FILE` asks for it. */
+/**
+ * Writes results beside the tables: to the file of `--output FILE`, to stdout for `--output json`,
+ * and as a picture where `--plot` asks for it.
+ */
 export function writeResults(file: string | undefined, results: object): void {
+  drawTables(titleOf(process.argv));
   if (file === undefined) return;
   const whole = { machine: machine(), command: process.argv.slice(1).join(' '), ...results };
-  writeFileSync(file, `${JSON.stringify(whole, undefined, 2)}\n`);
+  const text = `${JSON.stringify(whole, undefined, 2)}\n`;
+  if (file === 'json') writeJson(text);
+  else writeFileSync(file, text);
+}
+
+/** The command as people type it. */
+function titleOf([, file = '', ...flags]: readonly string[]): string {
+  const shown = flags.filter((word, at) => word !== '--plot' && flags[at - 1] !== '--plot');
+  return ['megaplane bench', basename(file, '.ts'), ...shown].join(' ');
 }

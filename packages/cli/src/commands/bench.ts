@@ -1,5 +1,7 @@
 /** `megaplane bench`: comparisons with the real programs, from the `bench` folder of a checkout. */
 import { Command } from 'commander';
+import { millionCommand } from './bench-million.ts';
+import { traceCommand } from './bench-trace.ts';
 
 /** Each is a program of its own, `bench/<name>.ts`, with flags of its own. */
 const BENCHES = {
@@ -32,6 +34,8 @@ export function benchCommand(done: (exitCode: number) => void): Command {
       'Measures one part, beside the program that it stands for where there is one.\n\n' +
         'Example: megaplane bench up --nodes 1000 --runs 1',
     );
+  bench.addCommand(millionCommand(done));
+  bench.addCommand(traceCommand(done));
   for (const [name, summary] of Object.entries(BENCHES)) {
     bench
       .command(`${name} [flags...]`)
