@@ -268,6 +268,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['plot', 'pictures of figures'],
     ['million', 'the founding experiment and its report'],
     ['trace', 'what passes between an API server and an etcd'],
+    ['ephemeral', 'clusters that live as long as a command or a test'],
     ['commands', 'one file per command'],
     ['', 'entry'],
   ],

@@ -6,6 +6,7 @@ import { completionCommand } from './commands/completion.ts';
 import { controllersCommand } from './commands/controllers.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { envtestCommand } from './commands/envtest.ts';
+import { execCommand } from './commands/exec.ts';
 import { fleetCommand } from './commands/fleet.ts';
 import { nodesCommand } from './commands/nodes.ts';
 import { pageCommand } from './commands/page.ts';
@@ -28,7 +29,7 @@ export function makeProgram(version: string, done: (exitCode: number) => void): 
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for the flags)');
   const commands = [
-    ...[upCommand, storeCommand, apiserverCommand, schedulerCommand],
+    ...[upCommand, execCommand, storeCommand, apiserverCommand, schedulerCommand],
     ...[nodesCommand, controllersCommand, fleetCommand, benchCommand, doctorCommand],
     pageCommand,
   ];
