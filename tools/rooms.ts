@@ -258,6 +258,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
   cli: [
     ['parsers', 'values of flags'],
     ['service', 'what every long-running command does around its server'],
+    ['pack', 'programs as one file, with their compiled code'],
     ['flags', 'flags and files'],
     ['store', 'store tools'],
     ['observe', 'metrics of running programs: curves and tables'],

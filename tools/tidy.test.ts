@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** Programs that people start: the command, benchmarks, generators and tools. */
 const ENTRY = new RegExp(
   [
-    '^packages/cli/src/(main|testing)\\.ts$',
+    '^packages/cli/src/(main|testing|packed|pack/write-pack)\\.ts$',
     '^packages/dashboard/src/main\\.ts$',
     '^packages/[a-z]+/src/.*\\.bench\\.ts$',
     '^packages/[a-z]+/tools/.*\\.ts$',

@@ -1,5 +1,6 @@
 /** The command tree. Each subcommand's code is loaded when it runs, not before. */
-import { Command, CommanderError } from 'commander';
+import type { Command } from 'commander';
+import { bareProgram, runProgram, strict } from './command-line.ts';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { benchCommand } from './commands/bench.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -14,20 +15,10 @@ import { schedulerCommand } from './commands/scheduler.ts';
 import { storeCommand } from './commands/store.ts';
 import { upCommand } from './commands/up.ts';
 import { versionCommand } from './commands/version.ts';
-import { withTwoDashes } from './flags/store-flags.ts';
-
-export const EXIT_DONE = 0;
-export const EXIT_FAILED = 1;
-export const EXIT_USAGE = 2;
 
 /** The whole program, with `version` as its own; commands tell `done` how they ended. */
 export function makeProgram(version: string, done: (exitCode: number) => void): Command {
-  const program = new Command('megaplane')
-    .description('A Kubernetes control plane that holds a million nodes.')
-    .version(version)
-    .enablePositionalOptions()
-    .showSuggestionAfterError()
-    .showHelpAfterError('(add --help for the flags)');
+  const program = bareProgram(version);
   const commands = [
     ...[upCommand, execCommand, storeCommand, apiserverCommand, schedulerCommand],
     ...[nodesCommand, controllersCommand, fleetCommand, benchCommand, doctorCommand],
@@ -41,26 +32,6 @@ export function makeProgram(version: string, done: (exitCode: number) => void): 
 }
 
 /** Runs the command line and resolves with the exit code: 0 done, 1 failed, 2 wrong usage. */
-export async function runCommandLine(args: readonly string[], version: string): Promise<number> {
-  let exitCode = EXIT_DONE;
-  const program = makeProgram(version, (code) => {
-    exitCode = code;
-  });
-  try {
-    const words = args[0] === 'store' ? withTwoDashes(args) : [...args];
-    await program.parseAsync(words, { from: 'user' });
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    const isHelp = error.exitCode === 0 || error.code === 'commander.help';
-    return isHelp && error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
-  }
-  return exitCode;
-}
-
-/** Errors come back as exceptions, and words that no flag takes are errors. */
-function strict(command: Command): Command {
-  command.exitOverride().allowExcessArguments(false).showSuggestionAfterError();
-  command.showHelpAfterError('(add --help for the flags)');
-  for (const child of command.commands) strict(child);
-  return command;
+export function runCommandLine(args: readonly string[], version: string): Promise<number> {
+  return runProgram((done) => makeProgram(version, done), args);
 }

@@ -94,7 +94,12 @@ test('the directory is made once, and holds the programs', () => {
   assert.equal(megaplane('envtest', '--cache-dir', CACHE).stdout.trim(), assets);
   assert.deepEqual(readdirSync(CACHE).length, 1);
   const names = readdirSync(assets).filter((name) => name !== 'kubectl');
-  assert.deepEqual(names, ['etcd', 'etcd.help', 'kube-apiserver', 'kube-apiserver.help']);
+  const compiled = ['code-apiserver', 'code-store'];
+  const programs = ['etcd', 'etcd.help', 'kube-apiserver', 'kube-apiserver.help'];
+  assert.deepEqual(
+    names,
+    [...compiled, ...programs.slice(0, 2), 'index.json', ...programs.slice(2), 'text'].sort(),
+  );
   const help = (name: string): string =>
     spawnSync(join(assets, name), ['--help']).stdout.toString();
   assert.match(help('etcd'), /^\s*--unsafe-no-fsync\b/m);

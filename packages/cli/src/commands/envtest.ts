@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { path } from '../parsers/flag-parsers.ts';
+import { warmUp } from '../pack/warm-up.ts';
 import { cacheDirectory, openLaunchers } from '../service/launchers.ts';
 import { apiserverCommand } from './apiserver.ts';
 import { storeCommand } from './store.ts';
@@ -20,11 +21,11 @@ export function envtestCommand(done: (exitCode: number) => void, version: string
         'kubectl.\n\nExample: KUBEBUILDER_ASSETS=$(megaplane envtest) go test ./...',
     )
     .option('--cache-dir <dir>', "where it is made, once a version (default: the user's)", path)
-    .action(({ cacheDir }: Flags) => {
-      const place = openLaunchers({
+    .action(async ({ cacheDir }: Flags) => {
+      const { place, isNew } = openLaunchers({
         version,
         runtime: process.execPath,
-        entry: join(import.meta.dirname, '..', 'main.ts'),
+        root: join(import.meta.dirname, '../../..'),
         cacheDir: cacheDir ?? cacheDirectory(process.env, process.platform),
         searchPath: process.env['PATH'] ?? '',
         programs: [
@@ -46,6 +47,7 @@ export function envtestCommand(done: (exitCode: number) => void, version: string
           },
         ],
       });
+      if (isNew) await warmUp(place);
       process.stdout.write(`${place}\n`);
       done(0);
     });

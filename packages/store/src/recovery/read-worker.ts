@@ -121,9 +121,14 @@ async function readAll(): Promise<void> {
   }
 }
 
-try {
-  await readAll();
-} finally {
-  Atomics.store(words, WORD_ENDED, 1);
-  Atomics.notify(words, WORD_PRODUCED);
+/** The end is told, whatever it is; an error is the thread's. */
+async function run(): Promise<void> {
+  try {
+    await readAll();
+  } finally {
+    Atomics.store(words, WORD_ENDED, 1);
+    Atomics.notify(words, WORD_PRODUCED);
+  }
 }
+
+void run();
