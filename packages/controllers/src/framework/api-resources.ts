@@ -39,26 +39,63 @@ export function objectPath(resource: ApiResource, namespace: string, name: strin
   return `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
 }
 
-/**
- * All resources in the version that the server prefers, without subresources. `failed` names the
- * groups that could not be read, or are of a server that does not answer now, and says why: what
- * they hold is unknown, which is not the same as nothing.
- */
-export async function discover(
-  client: Client,
-): Promise<{ readonly resources: readonly ApiResource[]; readonly failed: readonly string[] }> {
-  const found: ApiResource[] = [];
-  const failed: string[] = [];
-  for (const path of ['/api', '/apis']) {
-    const answer = await client.request({ method: 'GET', path, accept: AGGREGATED });
-    if (!answer.ok) failed.push(path);
-    else if (stringAt(answer.object, 'kind') === 'APIGroupDiscoveryList') {
-      for (const group of listAt(answer.object, 'items')) readGroup(group, found, failed);
-    } else {
-      await readLegacy(client, path, answer, found, failed);
-    }
+/** What one root has said last, to be asked for again by its tag. */
+interface Kept {
+  readonly etag: string;
+  readonly found: readonly ApiResource[];
+}
+
+/** What `discover` finds. */
+export interface Discovered {
+  readonly resources: readonly ApiResource[];
+  /** Groups that could not be read, or are of a server that does not answer now, and why. */
+  readonly failed: readonly string[];
+}
+
+/** Asks one server for its resources, again and again. */
+export class ResourceDiscovery {
+  readonly client: Client;
+  readonly #kept: Map<string, Kept> = new Map();
+
+  constructor(client: Client) {
+    this.client = client;
   }
-  return { resources: found, failed };
+
+  /**
+   * All resources in the version that the server prefers, without subresources. What `failed`
+   * groups hold is unknown, which is not the same as nothing. Where nothing has changed since the
+   * last call the server answers without a body (ETag, 304), however many kinds it has.
+   */
+  async discover(): Promise<Discovered> {
+    const resources: ApiResource[] = [];
+    const failed: string[] = [];
+    for (const path of ['/api', '/apis']) resources.push(...(await this.#ask(path, failed)));
+    return { resources, failed };
+  }
+
+  async #ask(path: string, failed: string[]): Promise<readonly ApiResource[]> {
+    const kept = this.#kept.get(path);
+    const tag = kept === undefined ? {} : { ifNoneMatch: kept.etag };
+    const answer = await this.client.request({ method: 'GET', path, accept: AGGREGATED, ...tag });
+    if (!answer.ok) {
+      failed.push(path);
+      return [];
+    }
+    if (answer.code === 304 && kept !== undefined) return kept.found;
+    this.#kept.delete(path);
+    const found: ApiResource[] = [];
+    const failures: string[] = [];
+    if (stringAt(answer.object, 'kind') === 'APIGroupDiscoveryList') {
+      for (const group of listAt(answer.object, 'items')) readGroup(group, found, failures);
+      const { etag = '' } = answer;
+      // what is stale must be asked for until it is told
+      if (etag !== '' && failures.length === 0) this.#kept.set(path, { etag, found });
+    } else {
+      await readLegacy(this.client, path, answer, found, failures);
+    }
+    failed.push(...failures);
+    return found;
+  }
 }
 
 function readGroup(group: JsonValue, found: ApiResource[], failed: string[]): void {

@@ -5,7 +5,7 @@ import { createEventRecorder, type EventRecorder } from '@megaplane/client/event
 import { formatTime } from '@megaplane/machinery/times';
 import { eventVersionOf, type Announce } from '../framework/announce.ts';
 import type { Authority } from '../certificates/signing.ts';
-import { collectionPath, discover, type ApiResource } from '../framework/api-resources.ts';
+import { collectionPath, ResourceDiscovery, type ApiResource } from '../framework/api-resources.ts';
 import { GarbageCollector } from '../garbagecollector/garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from '../namespace/namespace-defaults.ts';
 import type { SignToken } from '../serviceaccount/legacy-token.ts';
@@ -70,6 +70,7 @@ function isFollower(part: object): part is ResourceFollower {
 
 export class Manager {
   readonly #given: ManagerOptions;
+  readonly #discovery: ResourceDiscovery;
   readonly #informers: SharedInformers;
   readonly #recorders: Map<string, EventRecorder> = new Map();
   readonly #parts: { start(): void; stop(): void }[] = [];
@@ -90,6 +91,7 @@ export class Manager {
 
   constructor(given: ManagerOptions) {
     this.#given = given;
+    this.#discovery = new ResourceDiscovery(given.client);
     this.#informers = new SharedInformers(given.client, (text) => this.#onTrouble(text));
     this.nodePart = this.#newNodePart();
     this.#addNamespacePart();
@@ -211,7 +213,7 @@ export class Manager {
   async #refreshResources(): Promise<void> {
     this.#cancelRefresh();
     this.#refreshMs = Infinity;
-    const { resources, failed } = await discover(this.#given.client);
+    const { resources, failed } = await this.#discovery.discover();
     if (this.#isStopped) return;
     if (failed.length > 0) {
       this.#given.log('warn', `discovery failed: ${failed.join(', ')}`);

@@ -14,10 +14,11 @@ import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import { parseTime } from '@megaplane/machinery/times';
 import {
   collectionPath,
-  discover,
   groupVersionOf,
   objectPath,
   type ApiResource,
+  type Discovered,
+  type ResourceDiscovery,
 } from '../framework/api-resources.ts';
 import { deletionConditions } from './namespace-status.ts';
 import type { WorkResult } from '../framework/workers.ts';
@@ -75,19 +76,20 @@ export function againAfterMs(left: Left, before: Left | null): number {
  * and `tell` is told what this one leaves.
  */
 export async function deleteNamespace(
-  client: Client,
+  discovery: ResourceDiscovery,
   name: string,
   now: () => string,
   before: Left | null,
   tell: (left: Left) => void,
 ): Promise<WorkResult> {
+  const { client } = discovery;
   const path = `/api/v1/namespaces/${name}`;
   const answer = await client.request({ method: 'GET', path });
   if (!answer.ok) return answer.code === 404 ? 'done' : 'retry';
   const namespace = answer.object;
   if (stringAt(namespace, 'metadata', 'deletionTimestamp') === '') return 'done';
   if (!listAt(namespace, 'spec', 'finalizers').includes('kubernetes')) return 'done';
-  const { resources, failed } = await discover(client);
+  const { resources, failed } = await discovery.discover();
   const since = parseTime(stringAt(namespace, 'metadata', 'deletionTimestamp'))?.seconds ?? 0;
   const goingMs = client.timers.wallMs() - since * 1000;
   const isAgain = before !== null && before.rounds % TELL_AGAIN_ROUNDS === 0;
@@ -126,7 +128,7 @@ export async function deleteNamespace(
 async function emptyNamespace(
   client: Client,
   namespace: string,
-  { resources, failed }: Awaited<ReturnType<typeof discover>>,
+  { resources, failed }: Discovered,
   round: Round,
 ): Promise<void> {
   const deletable = resources.filter(

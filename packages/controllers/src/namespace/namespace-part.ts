@@ -5,6 +5,7 @@ import { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { PartOptions } from '../framework/part-options.ts';
 import type { Counter, Histogram } from '../framework/metric-board.ts';
 import { ensureDefault, ROOT_CA_NAME, type NamespaceDefault } from './namespace-defaults.ts';
+import { ResourceDiscovery } from '../framework/api-resources.ts';
 import { deleteNamespace, type Left } from './namespace-deletion.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 import type { InformerHandler } from '@megaplane/client/informer-options';
@@ -38,6 +39,7 @@ export class NamespacePart {
     this.#options = options;
     const { client, informers, now, onError } = options;
     const { timers } = client;
+    const discovery = new ResourceDiscovery(client);
     const subsystem = 'root_ca_cert_publisher';
     const help = 'Number of namespace syncs happened in root ca cert publisher.';
     const { metrics } = informers;
@@ -52,7 +54,7 @@ export class NamespacePart {
       timers,
       options.workers ?? DELETION_WORKERS,
       (name) =>
-        deleteNamespace(client, name, now, this.#left.get(name) ?? null, (left) => {
+        deleteNamespace(discovery, name, now, this.#left.get(name) ?? null, (left) => {
           if (this.#terminating.has(name)) this.#left.set(name, left);
         }),
       onError,

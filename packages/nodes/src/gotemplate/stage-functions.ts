@@ -1,4 +1,5 @@
 /** The functions that kwok adds to templates of stages. */
+import { containerId } from './container-id.ts';
 import { BUILTIN_FUNCTIONS } from './builtin-functions.ts';
 import { isTrue, jsonOf, type GoValue } from './go-values.ts';
 import { goJson, intOf, SPRIG_FUNCTIONS, textOf } from './sprig-functions.ts';
@@ -93,6 +94,7 @@ export function stageFunctions(world: StageWorld): TemplateFunctions {
     ...timeFunctions(() => world.nowMs()),
     ...chanceFunctions(() => world.random()),
     Quote: quoted,
+    ContainerID: (uid, name) => containerId(textOrNone(uid), textOrNone(name)),
     Now: () => nanoTime(world.nowMs()),
     StartTime: () => startTime,
     YAML: (value, ...indent) => {

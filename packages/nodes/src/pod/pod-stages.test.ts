@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { completePatch, podStage, readyPatch } from './pod-stages.ts';
+import { completePatch, creatingPatch, podStage, readyPatch } from './pod-stages.ts';
 
 const NOW = '2026-01-02T03:04:05Z';
 
@@ -71,4 +71,18 @@ test('a pod of a Job ends with its containers terminated', () => {
       finishedAt: NOW,
     },
   });
+});
+
+test('containers have an id of their own once they run, told by uid and name', () => {
+  const containers = [...CONTAINERS, { name: 'side', image: 'envoy' }];
+  const idsOf = (patch: JsonObject): unknown[] => {
+    const { containerStatuses } = patch['status'] as JsonObject;
+    return (containerStatuses as JsonObject[]).map((one) => one['containerID']);
+  };
+  const made = (uid: string): JsonObject => pod({ containers }, {}, { uid });
+  const ids = idsOf(readyPatch(made('u-1'), [], [], NOW));
+  assert.equal(new Set([...ids, ...idsOf(readyPatch(made('u-2'), [], [], NOW))]).size, 4);
+  for (const id of ids) assert.match(String(id), /^simulated:\/\/[0-9a-f]{16}$/);
+  assert.deepEqual(idsOf(completePatch(made('u-1'), NOW)), ids);
+  assert.deepEqual(idsOf(creatingPatch(made('u-1'), [], NOW)), [undefined, undefined]);
 });

@@ -7,6 +7,7 @@
  * | pod-ready | Pending, no podIP, not being deleted | Running: conditions, containers, IPs |
  * | pod-complete | Running and owned by a Job | Succeeded: containers exit with 0 |
  */
+import { containerId } from '../gotemplate/container-id.ts';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 
@@ -51,7 +52,7 @@ export function creatingPatch(
         unready('Ready'),
         unready('ContainersReady'),
       ],
-      containerStatuses: containerStatuses(spec['containers'], waiting, false),
+      containerStatuses: containerStatuses(pod, waiting, false),
       ...addressesOf('hostIP', hostIps),
       startTime: now,
     },
@@ -79,7 +80,7 @@ export function readyPatch(
       condition('ContainersReady', now),
       ...gates,
     ],
-    containerStatuses: containerStatuses(spec['containers'], running, true),
+    containerStatuses: containerStatuses(pod, running, true),
     ...addressesOf('hostIP', hostIps),
     ...addressesOf('podIP', spec['hostNetwork'] === true ? hostIps : podIps),
     startTime: now,
@@ -88,7 +89,7 @@ export function readyPatch(
   if (inits.length > 0) {
     status['initContainerStatuses'] = inits.map((container) => {
       const isSidecar = container['restartPolicy'] === 'Always';
-      return containerStatus(container, isSidecar ? running : completed(now, now), true);
+      return containerStatus(pod, container, isSidecar ? running : completed(now, now), true);
     });
   }
   return { status };
@@ -138,7 +139,7 @@ export function completePatch(pod: JsonObject, now: string): JsonObject {
         condition('Ready', now, 'False', 'PodCompleted'),
         condition('ContainersReady', now, 'False', 'PodCompleted'),
       ],
-      containerStatuses: containerStatuses(spec['containers'], completed(startedAt, now), false),
+      containerStatuses: containerStatuses(pod, completed(startedAt, now), false),
     },
   };
 }
@@ -153,18 +154,21 @@ function completed(startedAt: string, finishedAt: string): JsonObject {
   return { terminated: { exitCode: 0, reason: 'Completed', startedAt, finishedAt } };
 }
 
-function containerStatuses(
-  containers: JsonValue | undefined,
-  state: JsonObject,
-  isReady: boolean,
-): JsonValue[] {
-  return objects(containers).map((container) => containerStatus(container, state, isReady));
+function containerStatuses(pod: JsonObject, state: JsonObject, isReady: boolean): JsonValue[] {
+  const { containers } = object(pod['spec']);
+  return objects(containers).map((container) => containerStatus(pod, container, state, isReady));
 }
 
-function containerStatus(container: JsonObject, state: JsonObject, isReady: boolean): JsonObject {
+function containerStatus(
+  pod: JsonObject,
+  container: JsonObject,
+  state: JsonObject,
+  isReady: boolean,
+): JsonObject {
   const isRunning = state['running'] !== undefined;
-  return {
-    name: container['name'],
+  const name = text(container['name']);
+  const status: JsonObject = {
+    name,
     image: container['image'] ?? '',
     imageID: '',
     ready: isReady,
@@ -172,6 +176,9 @@ function containerStatus(container: JsonObject, state: JsonObject, isReady: bool
     restartCount: 0,
     state,
   };
+  if (state['waiting'] === undefined)
+    status['containerID'] = containerId(text(object(pod['metadata'])['uid']), name);
+  return status;
 }
 
 function object(value: JsonValue | undefined): JsonObject {
