@@ -20,6 +20,8 @@ function openPack(dir, name = '') {
   const code = name === '' ? null : openCode(codeFile);
   const loaded = [];
   const scripts = [];
+  /** Modules whose code was not there, or is of another runtime or other flags of it. */
+  let compiled = 0;
 
   function load(number) {
     const known = loaded[number];
@@ -39,6 +41,7 @@ function openPack(dir, name = '') {
       importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     });
     scripts.push([number, script]);
+    if (script.cachedDataRejected !== false) compiled++;
     const url = pathToFileURL(file).href;
     const worker = (of) => pathToFileURL(join(dir, `worker-${of}.cjs`));
     const meta = { url, filename: file, dirname: dirname(file), worker };
@@ -66,7 +69,8 @@ function openPack(dir, name = '') {
     renameSync(`${codeFile}.${process.pid}`, codeFile);
   }
 
-  return { version, load, writeCode };
+  const told = () => `compiled ${compiled} of ${scripts.length} modules\n`;
+  return { version, load, writeCode, told };
 }
 
 /** Compiled code by the number of its module; null where there is none yet. */
@@ -117,6 +121,7 @@ if (require.main === module) {
     .runPacked(args, pack.version)
     .then((exitCode) => {
       if (isWriting) pack.writeCode();
+      if (process.env.MEGAPLANE_DEBUG !== undefined) process.stderr.write(pack.told());
       process.exit(exitCode);
     });
 }

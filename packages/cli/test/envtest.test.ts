@@ -93,7 +93,7 @@ async function end(child: ChildProcess): Promise<number | null> {
 test('the directory is made once, and holds the programs', () => {
   assert.equal(megaplane('envtest', '--cache-dir', CACHE).stdout.trim(), assets);
   assert.deepEqual(readdirSync(CACHE).length, 1);
-  const names = readdirSync(assets).filter((name) => name !== 'kubectl');
+  const names = readdirSync(assets).filter((name) => !/^(kubectl$|worker-)/.test(name));
   const compiled = ['code-apiserver', 'code-store'];
   const programs = ['etcd', 'etcd.help', 'kube-apiserver', 'kube-apiserver.help'];
   assert.deepEqual(
@@ -111,6 +111,30 @@ test('the directory is made once, and holds the programs', () => {
   });
   assert.equal(unknown.status, 2);
   assert.match(unknown.stderr.toString(), /unknown option '--no-such-flag'/);
+});
+
+test('nothing is compiled at a start', async () => {
+  const env = { ...process.env, MEGAPLANE_DEBUG: '1' };
+  const port = await freePort();
+  for (const [name, flags, url] of [
+    ['etcd', etcdFlags(port), `http://127.0.0.1:${port}/health`],
+    [
+      'kube-apiserver',
+      ['--bind-address=127.0.0.1', `--secure-port=${port}`, `--cert-dir=${join(folder, 'kube')}`],
+      `https://127.0.0.1:${port}/healthz`,
+    ],
+  ] as const) {
+    const child = spawn(join(assets, name), flags, { stdio: ['ignore', 'ignore', 'pipe'], env });
+    children.push(child);
+    let told = '';
+    child.stderr.on('data', (chunk: Buffer) => (told += chunk.toString()));
+    await isHealthy(url, child);
+    await end(child);
+    const [, compiled, all] = /compiled (\d+) of (\d+) modules/.exec(told) ?? [];
+    assert(Number(all) > 100, told);
+    // those of a way that the first run has not gone
+    assert(Number(compiled) <= Number(all) / 20, `${name}: ${compiled} of ${all}`);
+  }
 });
 
 test('what was removed or broken is made anew', () => {

@@ -19,6 +19,7 @@ const BENCHES = {
   storms: '429s, refusals, lost connections, restarts and set clocks in the middle of work',
   controllers: 'scaling, daemons and owners of many: what controllers and API server spend',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
+  envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   up: 'a whole cluster from nothing: timings, memory, processor time',
   nodes: 'creates Nodes on any server, by number',
   pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',

@@ -29,6 +29,10 @@ import { delimiter, join } from 'node:path';
 
 /** Of the engine, and of the C library. */
 const SMALL_FLAGS = ['--max-semi-space-size=1'];
+/** What the API server sets by itself: compiled code is good for the flags that it was kept under. */
+const OWN_FLAGS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['apiserver', ['--no-allocation-site-pretenuring']],
+]);
 const SMALL_LIBRARY = 'glibc.malloc.arena_max=2:glibc.malloc.trim_threshold=1048576';
 /** What stands in the directory beside the programs. */
 const PACK_FILES = ['index.json', 'text'];
@@ -142,7 +146,8 @@ function writeLauncher(
   { name, command, help }: LaunchedProgram,
   { version, runtime, root }: LauncherOptions,
 ): void {
-  const words = [runtime, ...SMALL_FLAGS, join(root, 'cli/bin/packed.cjs'), place, command];
+  const flags = [...SMALL_FLAGS, ...(OWN_FLAGS.get(command) ?? [])];
+  const words = [runtime, ...flags, join(root, 'cli/bin/packed.cjs'), place, command];
   const lines = [
     '#!/bin/sh',
     `# Made by megaplane ${version}; "megaplane envtest" makes it anew.`,

@@ -129,7 +129,6 @@ export function withoutReasons(patch: JsonObject): JsonObject {
 
 /** The status patch that ends a pod well at `now`. */
 export function completePatch(pod: JsonObject, now: string): JsonObject {
-  const spec = object(pod['spec']);
   const startedAt = text(object(pod['status'])['startTime']) || now;
   return {
     status: {
