@@ -195,6 +195,13 @@ function noteStale(identity: Identity, own: JsonObject): Identity {
   return { ...identity, notes: { annotations: {}, warning: '', staleFromMs } };
 }
 
+let looksUp = true;
+
+/** `--service-account-lookup`, for the process: whether such tokens end with their Secret. */
+export function applyAccountLookup(isOn: boolean): void {
+  looksUp = isOn;
+}
+
 /** Tokens that kube-controller-manager put into Secrets: they hold as long as the Secret does. */
 function readLegacy(world: World, claims: JsonObject, token: string): Identity | string {
   const claim = (name: string): string => stringAt(claims, `${ABOUT}${name}`);
@@ -202,6 +209,7 @@ function readLegacy(world: World, claims: JsonObject, token: string): Identity |
   const [name, uid] = [claim('service-account.name'), claim('service-account.uid')];
   const fault = legacyFault(claims);
   if (fault !== '') return fault;
+  if (!looksUp) return serviceAccountIdentity(namespace, name, uid);
   const secret = readStoredObject(world, '', 'secrets', namespace, claim('secret.name'));
   if (secret === null || isMarked(secret)) return 'Token has been invalidated';
   const kept = Buffer.from(stringAt(secret, 'data', 'token'), 'base64').toString('latin1');

@@ -23,6 +23,7 @@ export interface ServingFlags {
   readonly http2MaxStreamsPerConnection?: number;
   readonly externalHostname?: string;
   readonly profiling?: boolean;
+  readonly disableHttp2Serving?: boolean;
 }
 
 /** The files that are read; empty where the server's own pair is to be shown. */

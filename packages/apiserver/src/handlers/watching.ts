@@ -25,8 +25,19 @@ import { isWebSocket, openWebSocket } from '../watchcache/websocket-outlet.ts';
 import type { WatchOutlet } from '../watchcache/watcher.ts';
 import type { World } from '../lister/world.ts';
 
-/** A watch without timeoutSeconds ends between this and its double (min-request-timeout). */
-export const WATCH_SECONDS_MIN = 1800;
+/** A watch without timeoutSeconds ends between this and its double; 0: it does not end by itself. */
+let watchSecondsMin = 1800;
+
+/** `--min-request-timeout`, for the process. */
+export function applyMinRequestTimeout(seconds: number): void {
+  watchSecondsMin = seconds;
+}
+
+/** Until a watch ends by itself. */
+function watchSeconds(asked: number, below: (bound: number) => number): number {
+  if (asked > 0) return asked;
+  return watchSecondsMin === 0 ? Infinity : watchSecondsMin + below(watchSecondsMin);
+}
 
 /** Watches may also be asked for as a list of metadata: each event is then one object's. */
 function checkMedia(call: Call): Result<true> {
@@ -115,7 +126,7 @@ function startWatch(world: World, plan: WatchPlan): void {
     call.done();
     return;
   }
-  const seconds = asked === 0 ? WATCH_SECONDS_MIN + edge.below(WATCH_SECONDS_MIN) : asked;
+  const seconds = watchSeconds(asked, (bound) => edge.below(bound));
   const begin = (source: RowSource | null): void => {
     if (outlet.closed) {
       call.done();

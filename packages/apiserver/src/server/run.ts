@@ -386,6 +386,7 @@ async function openListeners(
     host: options.bindAddress,
     port: options.securePort,
     tls: servingTls(options, pki),
+    ...(options.disableHttp2Serving === true ? { speaksHttp2: false } : {}),
     handler,
     bodyOwner,
     limits,

@@ -244,6 +244,8 @@ async function run(command: Command, flags: ApiserverFlags): Promise<number> {
     applyRuntimeConfig(flags.runtimeConfig ?? '');
     const { applyNodePortRange } = await import('@megaplane/apiserver/node-port-range');
     applyNodePortRange(flags.serviceNodePortRange ?? '');
+    const { applyProcessFlags } = await import('@megaplane/apiserver/process-flags');
+    applyProcessFlags(flags);
     const { log, setVerbosity } = adjustableLogger(flags);
     const gates = gatesWarning(flags.featureGates);
     if (gates !== '') log('warn', gates);

@@ -16,25 +16,20 @@ const UNUSED: readonly string[] = flagNames(`
   allow-metric-labels-manifest apiserver-count authorization-policy-file contention-profiling
   coordinated-leadership-lease-duration coordinated-leadership-renew-deadline
   coordinated-leadership-retry-period cors-allowed-origins debug-socket-path
-  default-watch-cache-size delete-collection-workers disable-http2-serving disabled-metrics
+  default-watch-cache-size delete-collection-workers disabled-metrics
   egress-selector-config-file emulated-version emulation-forward-compatible
   enable-aggregator-routing enable-garbage-collector enable-logs-handler
   etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout
   etcd-readycheck-timeout kubelet-read-only-port kubelet-timeout kubernetes-service-node-port
   lease-reuse-duration-seconds livez-grace-period log-flush-frequency log-json-info-buffer-size
   log-json-split-stream log-text-info-buffer-size log-text-split-stream
-  max-connection-bytes-per-sec min-compatibility-version min-request-timeout peer-advertise-ip
+  max-connection-bytes-per-sec min-compatibility-version peer-advertise-ip
   peer-advertise-port peer-ca-file permit-address-sharing permit-port-sharing
-  runtime-config-emulation-forward-compatible service-account-lookup
+  runtime-config-emulation-forward-compatible
   service-account-signing-endpoint show-hidden-metrics-for-version shutdown-send-retry-after
   shutdown-watch-termination-grace-period storage-backend storage-initialization-timeout
   strict-transport-security-directives tracing-config-file vmodule watch-cache watch-cache-sizes
 `);
-
-/** Taken, but not silently where they say more than what is so anyway. */
-const SO_ANYWAY: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
-  ['allow-privileged', [true]],
-]);
 
 /** `VersionTLS12` as `node:tls` calls it. Older ones than 1.2 are not spoken. */
 function tlsVersion(text: string): string {
@@ -97,6 +92,13 @@ export function addServingFlags(command: Command): Command {
     .option('--service-account-max-token-expiration <duration>', 'longer is shortened', tokenLife)
     .option('--service-account-extend-token-expiration [bool]', "pods' tokens (true)", flagValue)
     .option('--allow-privileged [bool]', 'privileged containers (true)', flagValue)
+    .option(
+      '--min-request-timeout <seconds>',
+      'of watches (1800); 0 = none',
+      wholeNumber(0, 2 ** 31 - 1),
+    )
+    .option('--disable-http2-serving [bool]', 'HTTP/1.1 alone (false)', flagValue)
+    .option('--service-account-lookup [bool]', 'tokens of Secrets end with them (true)', flagValue)
     .option('--profiling [bool]', 'serve /debug/pprof (true)', flagValue)
     .option('--version [form]', 'prints the version of Kubernetes that it stands in for');
   addKlogFlags(command);
@@ -105,12 +107,7 @@ export function addServingFlags(command: Command): Command {
 
 /** Those that were given and have no effect, for one line of the log. */
 export function unusedApiserverFlags(command: Command): string[] {
-  const found = foreignFlags(command, UNUSED).filter((name) => refusalOf(command, name) === null);
-  for (const [name, values] of SO_ANYWAY) {
-    const value = foreignValue(command, name);
-    if (value !== undefined && !values.includes(value)) found.push(name);
-  }
-  return found;
+  return foreignFlags(command, UNUSED).filter((name) => refusalOf(command, name) === null);
 }
 
 const OFF = new Set<unknown>(['', 'false', '0']);

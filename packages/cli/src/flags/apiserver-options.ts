@@ -24,6 +24,9 @@ export interface ApiserverFlags
   readonly memoryLimit?: number;
   readonly serviceNodePortRange?: string;
   readonly version?: string | true;
+  readonly minRequestTimeout?: number;
+  readonly allowPrivileged?: boolean;
+  readonly serviceAccountLookup?: boolean;
   readonly clientCaFile?: string;
   readonly enableAdmissionPlugins?: string;
   readonly disableAdmissionPlugins?: string;
@@ -104,6 +107,7 @@ const SERVING_FLAGS = [
   'http2MaxStreamsPerConnection',
   'externalHostname',
   'profiling',
+  'disableHttp2Serving',
 ] as const satisfies readonly (keyof ServingFlags)[];
 
 const AUTHORIZATION_FLAGS = [

@@ -82,6 +82,8 @@ export interface ListenOptions {
    * are told, as by Go's own servers.
    */
   readonly isSilent?: boolean;
+  /** False: HTTP/2 is neither offered nor understood over TLS. */
+  readonly speaksHttp2?: boolean;
   readonly handler: Handler;
   readonly streamsBody?: StreamsBody;
   readonly grpc?: GrpcRoutes;
@@ -198,7 +200,7 @@ class SocketListener implements Listener {
         SNICallback: (host, done) => done(null, contextFor(this.#contexts, host)),
         // A peer that leaves during the handshake is gone; see `#accept` for later.
         allowHalfOpen: false,
-        ALPNProtocols: ['h2', 'http/1.1'],
+        ALPNProtocols: this.#options.speaksHttp2 === false ? ['http/1.1'] : ['h2', 'http/1.1'],
         handshakeTimeout: this.#serverOptions.limits.handshakeMsMax,
       },
       (socket) => this.#accept(socket),
@@ -333,7 +335,8 @@ class SocketListener implements Listener {
   /** For transports: by the first octets. */
   choose(transport: SocketTransport, bytes: Buffer): Protocol | null {
     const count = Math.min(bytes.length, 3);
-    if (bytes.compare(PREFACE, 0, count, 0, count) === 0) {
+    const isHttp2 = this.#options.speaksHttp2 !== false || !transport.secure;
+    if (isHttp2 && bytes.compare(PREFACE, 0, count, 0, count) === 0) {
       return count < 3 ? null : new Http2Server(transport, this.#serverOptions);
     }
     if (this.#options.isSilent === true && !transport.secure) {

@@ -2,6 +2,7 @@
 
 import {
   duplicate,
+  forbiddenField,
   invalidValue,
   notSupported,
   required,
@@ -89,6 +90,13 @@ function checkSysctls(
   });
 }
 
+let isPrivilegeAllowed = true;
+
+/** `--allow-privileged` of the API server, for the process. */
+export function applyPrivilegedPods(isAllowed: boolean): void {
+  isPrivilegeAllowed = isAllowed;
+}
+
 /** A container's own context. */
 export function checkContainerSecurity(
   found: Findings,
@@ -104,6 +112,9 @@ export function checkContainerSecurity(
   if (sharesUsers && context['procMount'] === 'Unmasked') {
     const text = '`hostUsers` must be false to use `Unmasked`';
     found.push(invalidValue(`${path}.procMount`, 'Unmasked', text));
+  }
+  if (!isPrivilegeAllowed && context['privileged'] === true) {
+    found.push(forbiddenField(`${path}.privileged`, 'disallowed by cluster policy'));
   }
   checkProfiles(found, path, context);
   checkWindowsOptions(found, `${path}.windowsOptions`, objectAt(context, 'windowsOptions'));
