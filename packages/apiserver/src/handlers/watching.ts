@@ -25,7 +25,7 @@ import { isWebSocket, openWebSocket } from '../watchcache/websocket-outlet.ts';
 import type { WatchOutlet } from '../watchcache/watcher.ts';
 import type { World } from '../lister/world.ts';
 
-/** A watch without timeoutSeconds ends between this and its double; 0: it does not end by itself. */
+/** A watch without timeoutSeconds ends between this and its double; 0: not by itself. */
 let watchSecondsMin = 1800;
 
 /** `--min-request-timeout`, for the process. */

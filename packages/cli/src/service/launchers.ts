@@ -29,7 +29,7 @@ import { delimiter, join } from 'node:path';
 
 /** Of the engine, and of the C library. */
 const SMALL_FLAGS = ['--max-semi-space-size=1'];
-/** What the API server sets by itself: compiled code is good for the flags that it was kept under. */
+/** What the API server sets by itself: compiled code is good for flags that it was kept under. */
 const OWN_FLAGS: ReadonlyMap<string, readonly string[]> = new Map([
   ['apiserver', ['--no-allocation-site-pretenuring']],
 ]);
