@@ -39,6 +39,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['mvcc', 'the revisioned map: Store, ranges, compaction'],
     ['recovery', 'reading a directory back; verify'],
     ['snapshot', 'snapshots'],
+    ['journal', 'the journal: contract, entries, members that follow and lead'],
     ['open', 'the shell: turns, log, directory'],
     ['simulation', 'disk and store under a seed'],
   ],
@@ -58,7 +59,9 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['gateway', 'JSON gateway'],
     ['http', 'plain HTTP: health, metrics'],
     ['migrate', 'import, follow, other directories'],
+    ['journal', 'journals in etcd and NATS JetStream'],
     ['server', 'the process: TLS, flags'],
+    ['member', 'a member of a group: who serves what, and passing on'],
     ['testing', 'peers, crash and seeded simulation'],
   ],
   machinery: [

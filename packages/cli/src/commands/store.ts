@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import { foreignWarning } from '../flags/foreign-flags.ts';
 import { type LogFlags, addLogOptions, logger } from '../service/logging.ts';
+import { type JournalFlags, addJournalFlags, assertJournalFlags } from '../flags/journal-flags.ts';
 import { serve } from '../service/service.ts';
 import {
   type ServingFlags,
@@ -26,7 +27,7 @@ import {
 } from '../parsers/flag-parsers.ts';
 import { storeTools } from './store-tools.ts';
 
-interface Flags extends ServingFlags, LogFlags {
+interface Flags extends ServingFlags, LogFlags, JournalFlags {
   readonly dataDir: string;
   readonly name: string;
   readonly listenClientUrls: string;
@@ -58,7 +59,7 @@ export function storeCommand(done: (exitCode: number) => void): Command {
 }
 
 function flagged(): Command {
-  return addLogOptions(addUnusedFlags(addServingFlags(described())));
+  return addLogOptions(addUnusedFlags(addServingFlags(addJournalFlags(described()))));
 }
 
 function serving(command: Command, done: (exitCode: number) => void): Command {
@@ -142,6 +143,7 @@ function described(): Command {
 function run(flags: Flags, warn: (message: string) => void): Promise<number> {
   return serve(async () => {
     const { startStore } = await import('../store/store-program.ts');
+    assertJournalFlags(flags, flags.durability);
     const mode = base(flags.durability);
     const isUnsafe = flags.unsafeNoFsync === true && mode === 'fsync';
     const policies = {
@@ -168,6 +170,7 @@ function base(durability: string): Durability {
 
 /** The flag's parser has seen it. */
 function durabilityOf(text: string): Durability {
+  if (text === 'journal') return 'fsync';
   return oneOf(DURABILITIES)(text);
 }
 

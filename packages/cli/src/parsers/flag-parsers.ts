@@ -90,14 +90,16 @@ export function path(text: string): string {
 /** The words of `--durability`. */
 export const DURABILITIES = ['none', 'buffered', 'fsync'] as const;
 
+/** What `--durability` takes: `journal` with --journal alone. */
+const MODES: readonly string[] = [...DURABILITIES, 'journal'];
+
 /** `--durability`: a mode, or modes by what they are for: `leases=none,fsync`. */
 export function durabilityModes(text: string): string {
-  const modes: readonly string[] = DURABILITIES;
   for (const part of text.split(',')) {
     const mode = part.slice(part.lastIndexOf('=') + 1).trim();
     if (mode === '' && part.trim() === '') continue;
-    if (!modes.includes(mode)) {
-      throw new InvalidArgumentError(`"${mode}" is not one of ${modes.join(', ')}.`);
+    if (!MODES.includes(mode)) {
+      throw new InvalidArgumentError(`"${mode}" is not one of ${MODES.join(', ')}.`);
     }
   }
   return text;

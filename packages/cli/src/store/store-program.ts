@@ -1,10 +1,14 @@
 // shell: files and sockets of a store
 /** The process around `megaplane store`. */
-import { runStore } from '@megaplane/etcd/run-store';
-import type { EtcdAddress } from '@megaplane/etcd/run-store';
+import { openJournal } from '@megaplane/etcd/journal';
+import { runMember } from '@megaplane/etcd/run-member';
+import { type EtcdAddress, type RunStoreOptions, runStore } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
+import type { ConnectTls } from '@megaplane/wire/connect';
 import type { ListenTls } from '@megaplane/wire/listener';
 import { compactionPolicy } from '../flags/compaction-flags.ts';
+import type { JournalFlags } from '../flags/journal-flags.ts';
+import { readNamed } from '../flags/named-file.ts';
 import type { Service } from '../service/service.ts';
 import type { ServingFlags } from '../flags/store-flags.ts';
 import { storeTls } from './store-tls.ts';
@@ -12,7 +16,7 @@ import { storeTls } from './store-tls.ts';
 const CLIENT_PORT = 2379;
 const DRAIN_MS = 3000;
 
-export interface StoreProgramOptions extends ServingFlags {
+export interface StoreProgramOptions extends ServingFlags, JournalFlags {
   readonly dataDir: string;
   readonly name: string;
   readonly listenClientUrls: string;
@@ -44,7 +48,7 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
   const { autoCompactionMode, autoCompactionRetention } = options;
   const autoCompaction = compactionPolicy(autoCompactionMode, autoCompactionRetention);
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
-  const store = await runStore({
+  const settings: RunStoreOptions = {
     storage: {
       dataDir: options.dataDir,
       durability: options.base,
@@ -87,13 +91,61 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
     progressNotifyMs: options.watchProgressNotifyInterval,
     ...(autoCompaction === null ? {} : { autoCompaction }),
     onFailure: (message) => fail(new Error(message)),
-  });
+  };
+  const { journal } = options;
+  const store =
+    journal === undefined ? await runStore(settings) : await onJournal(journal, settings, options);
   const groups = placesOf(urls);
   const shown = store.addresses.flatMap(({ host, port }, index) => {
     const name = host.includes(':') ? `[${host}]` : host;
     return (groups[index] ?? []).map(({ protocol }) => `${protocol}//${name}:${port}`);
   });
   return { listens: shown.join(', '), failure, stop: () => store.close(DRAIN_MS) };
+}
+
+/** A member of a group: calls to the leader show the certificate that this one serves with. */
+async function onJournal(
+  url: string,
+  settings: RunStoreOptions,
+  options: StoreProgramOptions,
+): Promise<Pick<Awaited<ReturnType<typeof runStore>>, 'addresses' | 'close'>> {
+  const { journalCacert, journalCert, journalKey, journalCredentials, journalNkey } = options;
+  const access = {
+    ...(journalCacert === undefined ? {} : { ca: journalCacert }),
+    ...(journalCert === undefined ? {} : { cert: journalCert }),
+    ...(journalKey === undefined ? {} : { key: journalKey }),
+    ...(journalCredentials === undefined ? {} : { credentials: journalCredentials }),
+    ...(journalNkey === undefined ? {} : { nkey: journalNkey }),
+  };
+  const log = (message: string): void => options.warn(message);
+  const journal = await openJournal(url, access, log);
+  try {
+    const member = await runMember({
+      ...settings,
+      journal,
+      memberName: options.memberName ?? options.name,
+      leaseMs: options.leaderLease,
+      readsByJournal: options.linearizableRead === 'journal',
+      tls: () => leaderTls(options),
+      log,
+    });
+    const close = async (graceMs?: number): Promise<void> => {
+      await member.close(graceMs);
+      await journal.close();
+    };
+    return { addresses: member.addresses, close };
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+}
+
+function leaderTls({ trustedCaFile, certFile, keyFile }: StoreProgramOptions): ConnectTls {
+  return {
+    ...(trustedCaFile === undefined ? {} : { ca: readNamed('--trusted-ca-file', trustedCaFile) }),
+    ...(certFile === undefined ? {} : { cert: readNamed('--cert-file', certFile) }),
+    ...(keyFile === undefined ? {} : { key: readNamed('--key-file', keyFile) }),
+  };
 }
 
 function parseUrls(flag: string, text: string): URL[] {

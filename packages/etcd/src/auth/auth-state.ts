@@ -51,6 +51,16 @@ export class AuthState {
   /** `bytes` is what `save` was last given, undefined in a fresh store. */
   constructor(bytes: Buffer | undefined, save: (bytes: Buffer) => void) {
     this.#save = save;
+    this.load(bytes);
+  }
+
+  /** Takes what another member has saved. */
+  load(bytes: Buffer | undefined): void {
+    this.enabled = false;
+    this.revision = 1;
+    this.#users.clear();
+    this.#roles.clear();
+    this.#rights.clear();
     if (bytes === undefined) return;
     const stored = parseNested(bytes.toString('utf8')) as StoredAuth;
     this.enabled = stored.enabled;

@@ -15,6 +15,7 @@ import { sizeInt64, sizeVarint, writeInt64, writeVarint64 } from '@megaplane/wir
 import { CallMeasures } from './call-measures.ts';
 import { type EtcdFailure, ETCD } from '../codec/failures.ts';
 import { isMessage } from '../codec/whole-message.ts';
+import type { GroupView } from './router.ts';
 
 /** Largest answer that clients take; beyond twice as much gRPC could not tell its length. */
 export const ANSWER_BYTES_MAX = 0x7fffffff;
@@ -42,12 +43,14 @@ export class EtcdContext {
   readonly limits: EtcdLimits;
   readonly clusterId: Buffer;
   readonly memberId: Buffer;
-  readonly term: number;
+  term: number;
+  /** Null where there is one member. */
+  readonly group: GroupView | null;
   readonly page: Page = newPage();
   readonly measures: CallMeasures;
   /** Fields 1 and 2, then 4, of every full header. */
   readonly #ids: Buffer;
-  readonly #termField: Buffer;
+  #termField: Buffer = Buffer.alloc(0);
   readonly #held: Held[] = [];
   readonly #heldByConnection: Map<number, Held> = new Map();
   /** Monotonic time, given by the shell. */
@@ -58,7 +61,9 @@ export class EtcdContext {
     limits: EtcdLimits,
     identity: { readonly clusterId: Buffer; readonly memberId: Buffer; readonly term: number },
     nowMs: () => number,
+    group: GroupView | null = null,
   ) {
+    this.group = group;
     this.store = store;
     this.limits = limits;
     this.clusterId = identity.clusterId;
@@ -73,10 +78,16 @@ export class EtcdContext {
     ids[at++] = 0x10;
     at = writeVarint64(ids, at, this.memberId.readUInt32BE(4), this.memberId.readUInt32BE(0));
     this.#ids = ids.subarray(0, at);
-    const term = Buffer.alloc(12);
-    term[0] = 0x20;
-    this.#termField = term.subarray(0, writeInt64(term, 1, this.term));
+    this.setTerm(identity.term);
     (store as RevisionedStore).onPublish(unowned(() => this.#letGo()));
+  }
+
+  /** From here on answers tell of this term. */
+  setTerm(term: number): void {
+    const field = Buffer.alloc(12);
+    field[0] = 0x20;
+    this.term = term;
+    this.#termField = field.subarray(0, writeInt64(field, 1, term));
   }
 
   /** Bytes of a full header's content. */
@@ -109,6 +120,12 @@ export class EtcdContext {
     const term = this.#termField;
     for (let i = 0; i < term.length; i++) out[at + i] = term[i]!;
     return at + term.length;
+  }
+
+  /** An answer that is a header alone. */
+  header(): Buffer {
+    const out = Buffer.alloc(this.headerRoom);
+    return out.subarray(0, this.writeHeader(out, 0, this.store.publishedRevision));
   }
 
   /** Is a write of so many bytes larger than may be asked for? As etcd's log would hold it. */

@@ -19,6 +19,7 @@ import type { CloseReason, Connection } from '@megaplane/wire/exchange';
 import { type AnswerCount, CountedUnary, PassedCall } from './counted-call.ts';
 import { ETCD, type EtcdFailure } from '../codec/failures.ts';
 import type { FieldList } from '@megaplane/wire/fields';
+import type { Router } from './router.ts';
 
 /** What it sends was published before: it never waits for the log. */
 const WATCH_PATH = '/etcdserverpb.Watch/Watch';
@@ -89,6 +90,8 @@ export interface ServingRules {
   readonly gate: (connection: Connection) => void;
   /** Only when the time of each call is to be measured. */
   readonly nowMs: (() => number) | null;
+  /** Null where there is one member. */
+  readonly router: Router | null;
 }
 
 export class ServedMethods implements GrpcMethods {
@@ -145,8 +148,16 @@ export class ServedMethods implements GrpcMethods {
       if (count.seconds !== null) count.seconds.record((this.#rules.nowMs!() - startMs) / 1000);
       return to;
     };
-    this.#inPlace.set(path, served);
-    this.#routes.unary(path, served);
+    const { router } = this.#rules;
+    const routed: InPlaceHandler =
+      router === null
+        ? served
+        : (...request) => {
+            const [bytes, start, end, out, offset, call] = request;
+            return router.unary(path, served, bytes, start, end, out, offset, call);
+          };
+    this.#inPlace.set(path, routed);
+    this.#routes.unary(path, routed);
   }
 
   /** Counts what a method answers later, or at length. */
@@ -183,8 +194,9 @@ export class ServedMethods implements GrpcMethods {
         failure === null ? factory : (refused) => new RefusedCall(refused, failure);
       return new CountedCall(this, count, this.#rules, call, make);
     };
-    this.#factories.set(path, served);
-    this.#routes.call(path, served, count.type);
+    const routed = this.#rules.router?.stream(path, served) ?? served;
+    this.#factories.set(path, routed);
+    this.#routes.call(path, routed, count.type);
   }
 
   /** Who calls, by the first request of a connection. */

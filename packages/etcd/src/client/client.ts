@@ -73,9 +73,11 @@ type Decode<T> = (bytes: Buffer, start: number, end: number) => T;
 
 export class EtcdClient {
   readonly #endpoints: Endpoints;
+  readonly #callMsMax: number;
   #calls = 0;
 
-  constructor(options: EndpointsOptions) {
+  constructor(options: EndpointsOptions & { readonly callMsMax?: number }) {
+    this.#callMsMax = options.callMsMax ?? CALL_MS_MAX;
     this.#endpoints = new Endpoints(options);
   }
 
@@ -85,38 +87,38 @@ export class EtcdClient {
   }
 
   range(request: RangeRequest): Promise<EtcdResult<RangeAnswer>> {
-    return this.#call('/etcdserverpb.KV/Range', encodeRange(request), decodeRange, true);
+    return this.call('/etcdserverpb.KV/Range', encodeRange(request), decodeRange, true);
   }
 
   /** A failure may have been written all the same. */
   write(write: ConditionalWrite): Promise<EtcdResult<WriteAnswer>> {
-    return this.#call('/etcdserverpb.KV/Txn', encodeWrite(write), decodeWrite, false);
+    return this.call('/etcdserverpb.KV/Txn', encodeWrite(write), decodeWrite, false);
   }
 
   /** Takes turn number `version` of `key` by putting `value`; `succeeded` says whose turn it is. */
   takeTurn(key: Buffer, version: number, value: Buffer): Promise<EtcdResult<WriteAnswer>> {
     const message = encodeTurn(key, version, value);
-    return this.#call('/etcdserverpb.KV/Txn', message, decodeWrite, false);
+    return this.call('/etcdserverpb.KV/Txn', message, decodeWrite, false);
   }
 
   /** Revision of the put. */
   put(key: Buffer, value: Buffer): Promise<EtcdResult<number>> {
-    return this.#call('/etcdserverpb.KV/Put', encodePut(key, value), decodeHeader, true);
+    return this.call('/etcdserverpb.KV/Put', encodePut(key, value), decodeHeader, true);
   }
 
   compact(revision: number): Promise<EtcdResult<number>> {
     const message = encodeCompaction(revision);
-    return this.#call('/etcdserverpb.KV/Compact', message, decodeHeader, false);
+    return this.call('/etcdserverpb.KV/Compact', message, decodeHeader, false);
   }
 
   grantLease(ttlSeconds: number): Promise<EtcdResult<LeaseId>> {
     const message = encodeLeaseGrant(ttlSeconds);
-    return this.#call('/etcdserverpb.Lease/LeaseGrant', message, decodeLeaseGrant, false);
+    return this.call('/etcdserverpb.Lease/LeaseGrant', message, decodeLeaseGrant, false);
   }
 
   /** Renews a lease: the seconds that it has again, 0 where it has ended. */
   keepLease(lease: LeaseId): Promise<EtcdResult<number>> {
-    return this.#call(
+    return this.call(
       '/etcdserverpb.Lease/LeaseKeepAlive',
       encodeLease(lease),
       decodeLeaseKeep,
@@ -126,16 +128,19 @@ export class EtcdClient {
 
   /** Ends a lease and what hangs on it. */
   revokeLease(lease: LeaseId): Promise<EtcdResult<number>> {
-    return this.#call('/etcdserverpb.Lease/LeaseRevoke', encodeLease(lease), decodeHeader, true);
+    return this.call('/etcdserverpb.Lease/LeaseRevoke', encodeLease(lease), decodeHeader, true);
   }
 
   /** Version of the member in use, `3.5.16`. */
   version(): Promise<EtcdResult<string>> {
     const empty = Buffer.alloc(0);
-    return this.#call('/etcdserverpb.Maintenance/Status', empty, decodeVersion, true);
+    return this.call('/etcdserverpb.Maintenance/Status', empty, decodeVersion, true);
   }
 
-  async #call<T>(
+  /**
+   * Any unary call. `isSafe`: it may be made twice. A failure may have been worked on all the same.
+   */
+  async call<T>(
     path: string,
     message: Buffer,
     decode: Decode<T>,
@@ -145,7 +150,7 @@ export class EtcdClient {
       return { ok: false, code: 8, message: 'etcdserver: too many requests' };
     }
     this.#calls++;
-    const endMs = performance.now() + CALL_MS_MAX;
+    const endMs = performance.now() + this.#callMsMax;
     for (;;) {
       const leftMs = endMs - performance.now();
       const client = await this.#opened(leftMs);

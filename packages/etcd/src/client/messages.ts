@@ -45,6 +45,8 @@ export interface RangeRequest {
   readonly revision?: number;
   readonly keysOnly?: boolean;
   readonly countOnly?: boolean;
+  /** By key; only with `limit` it makes a difference. */
+  readonly isDescending?: boolean;
 }
 
 export interface RangeAnswer {
@@ -87,6 +89,7 @@ export interface WatchAnswer {
   readonly events: readonly { readonly isDelete: boolean; readonly kv: KeyValue }[];
 }
 
+const SORT_DESCEND = 2;
 const reader = new ProtobufReader();
 
 export function encodeRange(request: RangeRequest): Buffer {
@@ -100,6 +103,7 @@ function writeRange(out: Buffer, start: number, request: RangeRequest): number {
   if (end !== undefined) at = writeBytesField(out, at, 2, end, 0, end.length);
   at = writeInt64Field(out, at, 3, request.limit ?? 0);
   at = writeInt64Field(out, at, 4, request.revision ?? 0);
+  if (request.isDescending === true) at = writeVarintField(out, at, 5, SORT_DESCEND);
   at = writeBoolField(out, at, 8, request.keysOnly ?? false);
   return writeBoolField(out, at, 9, request.countOnly ?? false);
 }

@@ -44,6 +44,9 @@ type EtcdFailureName =
   | 'corrupt'
   | 'unknownMethod'
   | 'badTransferee'
+  | 'noLeader'
+  | 'notLeader'
+  | 'timeout'
   | 'downgradeFormat'
   | 'downgradeTarget'
   | 'peerUrlsExist'
@@ -80,6 +83,9 @@ export const ETCD: Readonly<Record<EtcdFailureName, EtcdFailure>> = {
   ),
   corrupt: failure(GRPC_CODES.dataLoss, 'corrupt cluster'),
   unknownMethod: failure(GRPC_CODES.unknown, 'unknown method'),
+  noLeader: failure(GRPC_CODES.unavailable, 'no leader'),
+  notLeader: failure(failedPrecondition, 'not leader'),
+  timeout: failure(GRPC_CODES.unavailable, 'request timed out'),
   badTransferee: failure(failedPrecondition, 'bad leader transferee'),
   downgradeFormat: failure(invalidArgument, 'wrong downgrade target version format'),
   downgradeTarget: failure(invalidArgument, 'invalid downgrade target version'),

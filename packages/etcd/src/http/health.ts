@@ -10,6 +10,7 @@ import type { FieldList } from '@megaplane/wire/fields';
 
 const TEXT = 'text/plain; charset=utf-8';
 const NO_SNIFF = ['x-content-type-options', 'nosniff'];
+const NO_LEADER = 'etcdserver: no leader';
 const LOG_FAILED = 'the log cannot be written';
 
 /** Alarms that are raised, by name: NOSPACE, CORRUPT. */
@@ -26,14 +27,17 @@ type CheckKind = 'livez' | 'readyz';
 export class Health {
   readonly #store: Store;
   readonly #alarms: RaisedAlarms;
+  readonly #hasLeader: () => boolean;
   readonly #checks: Readonly<Record<CheckKind, readonly Check[]>>;
   /** Outcomes so far, by `kind/name`. */
   readonly #outcomes: Map<string, { last: boolean; passed: number; failed: number }> = new Map();
   successes = 0;
   failures = 0;
 
-  constructor(store: Store, alarms: RaisedAlarms) {
+  /** `hasLeader`: of a group of several. */
+  constructor(store: Store, alarms: RaisedAlarms, hasLeader: () => boolean = () => true) {
     this.#store = store;
+    this.#hasLeader = hasLeader;
     this.#alarms = alarms;
     const serializable = { name: 'serializable_read', run: () => null };
     const linearizable = { name: 'linearizable_read', run: () => this.#logFailure() };
@@ -50,6 +54,7 @@ export class Health {
 
   /** A read that must see everything acknowledged is not answered once the log has failed. */
   #logFailure(): string | null {
+    if (!this.#hasLeader()) return NO_LEADER;
     return this.#store.admit(0) === FAILURE.logFailed ? LOG_FAILED : null;
   }
 

@@ -102,10 +102,11 @@ function server(out: Exposition, { context, authRevision }: MetricSources): void
     const value = name.startsWith('Lease') ? 1 : 0;
     gauge('feature_enabled', 'Gates of etcd, 1 where it is so here.', value, { name, stage });
   }
-  gauge('has_leader', 'A store of one member always leads.', 1);
-  gauge('is_leader', 'A store of one member always leads.', 1);
+  const { group } = context;
+  gauge('has_leader', '1 if there is a leader.', group?.hasLeader === false ? 0 : 1);
+  gauge('is_leader', '1 if this member leads.', group?.isLeader === false ? 0 : 1);
   gauge('is_learner', 'A store of one member never learns.', 0);
-  counter('leader_changes_seen_total', 'Leader changes seen: the first election.', 1);
+  counter('leader_changes_seen_total', 'Leader changes seen.', group?.leaderChanges ?? 1);
   counter('heartbeat_send_failures_total', 'Heartbeats that could not be sent.', 0);
   counter('slow_apply_total', 'Applies that took too long.', 0);
   counter('slow_read_indexes_total', 'Reads that waited too long for consensus.', 0);

@@ -14,7 +14,7 @@ import { type Compactor, HASH_AT_ONCE_BYTES_MAX } from '../kv/compaction.ts';
 import { type EtcdContext, unlessMalformed } from '../call/context.ts';
 import { ETCD } from '../codec/failures.ts';
 import { KvHash } from '../kv/hash-kv.ts';
-import { writeMemberId } from './members.ts';
+import { writeId } from './members.ts';
 import { LONG_WORK_MAX, runInSlices } from '../call/slices.ts';
 import { snapshotFactory } from './snapshot-stream.ts';
 
@@ -44,10 +44,13 @@ function statusHandler(context: EtcdContext): InPlaceHandler {
     let at = context.writeHeader(out, offset, revision);
     at = writeTextField(out, at, 2, ETCD_VERSION);
     at = writeInt64Field(out, at, 3, bytesTaken(context));
-    at = writeMemberId(context, out, at, 4);
-    at = writeInt64Field(out, at, 5, revision);
+    const { group } = context;
+    const position = group?.position ?? revision;
+    const leader = group === null ? context.memberId : group.leaderId();
+    if (leader !== null) at = writeId(leader, out, at, 4);
+    at = writeInt64Field(out, at, 5, position);
     at = writeInt64Field(out, at, 6, context.term);
-    at = writeInt64Field(out, at, 7, revision);
+    at = writeInt64Field(out, at, 7, position);
     for (const alarm of store.alarms.list()) at = writeTextField(out, at, 8, alarmText(alarm));
     at = writeInt64Field(out, at, 9, bytesInUse(context));
     at = writeTextField(out, at, 11, '3.6.0');
@@ -167,22 +170,34 @@ function hashKvHandler(context: EtcdContext, hashes: Hashes, compactor: Compacto
   };
 }
 
-/** There is nobody to hand over to; handing over to oneself is done at once. */
+/** Handing over to oneself is done at once; one member alone has nobody else. */
 function moveLeaderHandler(context: EtcdContext): InPlaceHandler {
   const reader = new ProtobufReader();
-  const { memberId } = context;
+  const { memberId, group } = context;
   return (bytes, start, end, _out, offset, call) => {
     reader.reset(bytes, start, end);
-    let isOwn = false;
+    const id = Buffer.alloc(8);
     while (reader.next()) {
       if (reader.field === 1 && reader.wireType === 0) {
         reader.varint();
-        const isHigh = reader.high === memberId.readUInt32BE(0);
-        isOwn = isHigh && reader.low === memberId.readUInt32BE(4);
+        id.writeUInt32BE(reader.high, 0);
+        id.writeUInt32BE(reader.low, 4);
       } else reader.skip();
     }
     if (reader.failure !== FAILURE_NONE) return context.fail(call, ETCD.malformed);
-    return isOwn ? offset : context.fail(call, ETCD.badTransferee);
+    if (group?.isLeader === false) return context.fail(call, ETCD.notLeader);
+    if (id.equals(memberId)) return offset;
+    if (group === null || group.members().every((member) => !member.id.equals(id))) {
+      return context.fail(call, ETCD.badTransferee);
+    }
+    return call.defer((deferred) => {
+      group.moveTo(id, (isMoved) => {
+        if (isMoved) deferred.send(context.header());
+        const { code, text } = ETCD.timeout;
+        if (isMoved) deferred.finish(GRPC_CODES.ok);
+        else deferred.finish(code, text);
+      });
+    });
   };
 }
 

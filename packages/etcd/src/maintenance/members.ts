@@ -1,7 +1,8 @@
-// data plane: the Cluster service of a store that is its own only member
+// data plane: the Cluster service
 /**
- * What is wrong with a change of members is said in etcd's words. A right one is refused: there is
- * one member, for good; growth is by several API servers, or stores, not by copies of this one.
+ * What is wrong with a change of members is said in etcd's words. A right one is refused: a store
+ * on a file is its own only member, and those on a journal come by themselves; only what is gone
+ * for good can be taken off their list.
  */
 import type { GrpcMethods, InPlaceHandler } from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
@@ -12,6 +13,7 @@ import {
   writeVarint64Field,
 } from '@megaplane/wire/protobuf-write';
 import { type EtcdContext, unlessMalformed } from '../call/context.ts';
+import type { MemberInfo as GroupMember } from '../call/router.ts';
 import { ETCD, type EtcdFailure } from '../codec/failures.ts';
 
 export interface MemberInfo {
@@ -20,22 +22,30 @@ export interface MemberInfo {
   readonly peerUrls: readonly string[];
 }
 
-/** Writes the own member's id as a field. */
-export function writeMemberId(
-  context: EtcdContext,
-  out: Buffer,
-  at: number,
-  field: number,
-): number {
-  const { memberId } = context;
-  return writeVarint64Field(out, at, field, memberId.readUInt32BE(4), memberId.readUInt32BE(0));
+/** Writes a member's id as a field. */
+export function writeId(id: Buffer, out: Buffer, at: number, field: number): number {
+  return writeVarint64Field(out, at, field, id.readUInt32BE(4), id.readUInt32BE(0));
+}
+
+function writeMember(out: Buffer, from: number, member: GroupMember): number {
+  const { id, name, peerUrls, clientUrls } = member;
+  const start = openMessage(out, from, 2);
+  let at = writeId(id, out, start, 1);
+  at = writeTextField(out, at, 2, name);
+  for (const url of peerUrls) at = writeTextField(out, at, 3, url);
+  for (const url of clientUrls) at = writeTextField(out, at, 4, url);
+  return closeMessage(out, start, at);
 }
 
 function memberListHandler(context: EtcdContext, member: MemberInfo): InPlaceHandler {
   return (_bytes, _start, _end, out, offset, call) => {
     let at = context.writeHeader(out, offset, 0);
+    if (context.group !== null) {
+      for (const one of context.group.members()) at = writeMember(out, at, one);
+      return at;
+    }
     const start = openMessage(out, at, 2);
-    at = writeMemberId(context, out, start, 1);
+    at = writeId(context.memberId, out, start, 1);
     if (member.name !== '') at = writeTextField(out, at, 2, member.name);
     for (const url of member.peerUrls) at = writeTextField(out, at, 3, url);
     for (const url of member.clientUrls) at = writeTextField(out, at, 4, url);
@@ -46,6 +56,7 @@ function memberListHandler(context: EtcdContext, member: MemberInfo): InPlaceHan
 
 /** A request about one member: its id, and addresses of peers. */
 interface MemberChange {
+  readonly id: Buffer;
   readonly isOwn: boolean;
   readonly urls: readonly string[];
 }
@@ -60,6 +71,7 @@ function decode(
   const reader = new ProtobufReader().reset(bytes, start, end);
   const { memberId } = context;
   const urls: string[] = [];
+  const id = Buffer.alloc(8);
   let isOwn = false;
   while (reader.next()) {
     if (reader.wireType === WIRE_BYTES && reader.field === urlField) {
@@ -69,9 +81,11 @@ function decode(
       reader.varint();
       const isHigh = reader.high === memberId.readUInt32BE(0);
       isOwn = isHigh && reader.low === memberId.readUInt32BE(4);
+      id.writeUInt32BE(reader.high, 0);
+      id.writeUInt32BE(reader.low, 4);
     } else reader.skip();
   }
-  return reader.failure === FAILURE_NONE ? { isOwn, urls } : null;
+  return reader.failure === FAILURE_NONE ? { id, isOwn, urls } : null;
 }
 
 /** etcd's rule of an address: a scheme, a host with a port, and no path. */
@@ -113,6 +127,13 @@ function decodeUrls(bytes: Buffer, start: number, end: number): string[] | null 
   return reader.failure === FAILURE_NONE ? urls : null;
 }
 
+type Request = Parameters<InPlaceHandler>;
+
+/** Where an answer goes. */
+function behind([, , , out, offset, call]: Request): [Request[3], Request[4], Request[5]] {
+  return [out, offset, call];
+}
+
 export function registerMembers(
   methods: GrpcMethods,
   context: EtcdContext,
@@ -129,10 +150,15 @@ export function registerMembers(
       return isOwn ? ETCD.peerUrlsExist : ETCD.notSupported;
     }),
   );
-  methods.unary(
-    `${service}/MemberRemove`,
-    refuse(context, 0, ({ isOwn }) => (isOwn ? ETCD.notEnoughMembers : ETCD.memberNotFound)),
+  const refusal = refuse(context, 0, ({ isOwn }) =>
+    isOwn ? ETCD.notEnoughMembers : ETCD.memberNotFound,
   );
+  methods.unary(`${service}/MemberRemove`, (...request) => {
+    const [bytes, start, end] = request;
+    const change = decode(context, bytes, start, end, 0);
+    const isRemoved = change !== null && !change.isOwn && context.group?.remove(change.id) === true;
+    return isRemoved ? list(bytes, start, start, ...behind(request)) : refusal(...request);
+  });
   methods.unary(
     `${service}/MemberUpdate`,
     refuse(context, 2, ({ isOwn }) => (isOwn ? ETCD.notSupported : ETCD.memberNotFound)),

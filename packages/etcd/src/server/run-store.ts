@@ -29,6 +29,7 @@ import { rangeHandler } from '../kv/range.ts';
 import { rangeStreamFactory } from '../kv/range-stream.ts';
 import { registerRecipes } from '../concurrency/recipes.ts';
 import { registerHealth } from '../maintenance/grpc-health.ts';
+import type { GroupView, Router } from '../call/router.ts';
 import { ServedMethods } from '../call/served-methods.ts';
 import { txnHandler } from '../kv/txn.ts';
 import { WatchService } from '../watch/watch.ts';
@@ -85,6 +86,17 @@ export interface EtcdServerOptions {
   readonly wire?: Partial<WireLimits>;
   /** Origins of web pages that may use the JSON gateway, etcd's --cors; default none. */
   readonly origins?: readonly string[];
+  /** Where this is one member of a group. */
+  readonly member?: ServedMember;
+}
+
+/** What a member of a group puts in place of what a single one has. */
+export interface ServedMember {
+  readonly group: GroupView;
+  /** Given once the context is made, which it needs. */
+  router(context: EtcdContext, auth: Auth): Router;
+  /** Methods of members among each other. */
+  register(routes: GrpcRoutes, context: EtcdContext): void;
 }
 
 export interface RunStoreOptions extends EtcdServerOptions {
@@ -116,7 +128,9 @@ export async function serveEtcd(
 ): Promise<EtcdServer> {
   const { store } = opened;
   const limits = { ...ETCD_LIMITS, ...options.limits };
-  const context = new EtcdContext(store, limits, opened, () => performance.now());
+  const { member } = options;
+  const nowMs = (): number => performance.now();
+  const context = new EtcdContext(store, limits, opened, nowMs, member?.group ?? null);
   const auth = makeAuth(context, options.auth ?? {});
   options.beforeListening?.(auth.state.enabled);
   const watches = new WatchService(context, auth.guard);
@@ -190,7 +204,10 @@ function makeRoutes(
   });
   const nowMs = options.timesCalls === true ? context.nowMs : null;
   const gate = (connection: Connection): void => context.guard(connection);
-  const methods = new ServedMethods(routes, { guard: auth.guard, gate, nowMs });
+  const { member } = options;
+  const router = member?.router(context, auth) ?? null;
+  const methods = new ServedMethods(routes, { guard: auth.guard, gate, nowMs, router });
+  member?.register(routes, context);
   auth.register(methods);
   methods.unary('/etcdserverpb.KV/Range', rangeHandler(context));
   methods.call('/etcdserverpb.KV/RangeStream', rangeStreamFactory(context));
@@ -222,7 +239,7 @@ function probes(
 ): { readonly health: Health; readonly metrics: Scrapes } {
   const { alarms } = opened.store;
   const raised = (): readonly string[] => alarms.list().map(({ kind }) => alarmName(kind));
-  const health = new Health(opened.store, raised);
+  const health = new Health(opened.store, raised, () => context.group?.hasLeader !== false);
   const disk = opened.log?.times ?? null;
   const sources = { context, watches, methods, health, disk, process: processStats };
   let scrapes = 0;
@@ -240,6 +257,7 @@ function startCompaction(
   if (policy === null) return () => {};
   const automatic = new AutoCompaction(policy, performance.now(), store.publishedRevision);
   const look = (): void => {
+    if (store.isStandby) return;
     const revision = automatic.look(performance.now(), store.publishedRevision);
     if (revision === 0) return;
     compactor.compact(revision);

@@ -25,6 +25,9 @@ const SORTED_KEYS_MAX = 4096;
 const NOTE_LOOKS_MAX = 2000;
 const NOTE_CYCLE_MS = 2000;
 const NOTE_AGE_MS_MIN = 1000;
+/** Leases looked at per tick of a store that ends none, and when an overdue one is looked at again. */
+const WAITS_PER_TICK_MAX = 5000;
+const WAIT_MS = 1000;
 
 /** What the lease table asks of the store. */
 export interface LeaseOwner {
@@ -190,6 +193,14 @@ export class Leases implements LeaseTable {
     return ttl;
   }
 
+  /** Renewals of leases that were not noted are not in the log: all of those begin anew. */
+  takeOver(nowMs: number): void {
+    for (let lease = 1; lease < this.#rows.end; lease++) {
+      if (!this.#rows.isUsed(lease) || this.#noted.get(lease) === 1) continue;
+      this.#rows.setDeadlineMs(lease, nowMs + this.#rows.ttlSeconds(lease) * 1000);
+    }
+  }
+
   /** Ends it so much sooner. */
   bringForward(lease: number, byMs: number): void {
     const deadlineMs = this.#rows.deadlineMs(lease) - byMs;
@@ -323,6 +334,18 @@ export class Leases implements LeaseTable {
       this.expired++;
       this.#finish(lease);
       count++;
+    }
+  }
+
+  /** Lets time pass where another store ends the leases: forgets places in the heap that are past. */
+  wait(nowMs: number): void {
+    for (let count = 0; count < WAITS_PER_TICK_MAX; count++) {
+      if (this.#heapSize === 0 || this.#heapMs.get(0) > nowMs) return;
+      const lease = this.#heapLease.get(0);
+      const listedMs = this.#heapMs.get(0);
+      this.#popHeap();
+      if (!this.#rows.isUsed(lease) || this.#listedMs.get(lease) !== listedMs) continue;
+      this.#pushHeap(Math.max(this.#rows.deadlineMs(lease), nowMs + WAIT_MS), lease);
     }
   }
 

@@ -53,6 +53,12 @@ export class Store extends Records implements RevisionedStore {
   readonly #onLogFailure: ((message: string) => void)[] = [];
   /** Called when the first change of a turn was made; the shell then calls `flush` at its end. */
   onDirty: () => void = () => {};
+  /** Called when another member's document has taken the place of the one here. */
+  onDocument: (number: number) => void = () => {};
+  /** Another member decides what changes: here no lease ends. */
+  isStandby = false;
+  /** The log takes no more: writes that grow the store are refused. */
+  isLogFull = false;
   #isDirty = false;
   #hasFailed = false;
   #applied = 1;
@@ -179,6 +185,7 @@ export class Store extends Records implements RevisionedStore {
 
   admit(sizeBytes: number): number {
     if (this.#hasFailed) return FAILURE.logFailed;
+    if (this.isLogFull) return FAILURE.noSpace;
     if (this.arenas.allocatedBytes + sizeBytes > this.#memoryBytesMax) return FAILURE.noSpace;
     if (this.#pendingBytes + sizeBytes > LOG_BACKLOG_BYTES_MAX) return FAILURE.tooManyRequests;
     return 0;
@@ -521,6 +528,18 @@ export class Store extends Records implements RevisionedStore {
     if (this.hub.hasRestless) this.#markDirty();
   }
 
+  /** What was applied since the last publication came from the log, and is in it. */
+  publishReplayed(): void {
+    this.batch.skipAll();
+    this.publish(this.#applied);
+  }
+
+  /** Waits for the log once more before anything is shown that was seen up to now. */
+  touch(): void {
+    this.batch.touch();
+    this.#markDirty();
+  }
+
   /** The log holds so many bytes more. */
   settle(bytes: number): void {
     this.#pendingBytes = Math.max(0, this.#pendingBytes - bytes);
@@ -556,8 +575,9 @@ export class Store extends Records implements RevisionedStore {
   /** A look at the clock; `endsLeases` when leases may be ended in it. */
   tick(nowMs: number, endsLeases: boolean = true): void {
     if (this.#hasFailed) return;
-    if (endsLeases) this.leases.expire(nowMs);
-    if (nowMs >= this.#noteMs) {
+    if (this.isStandby) this.leases.wait(nowMs);
+    else if (endsLeases) this.leases.expire(nowMs);
+    if (nowMs >= this.#noteMs && !this.isStandby) {
       this.#noteMs = nowMs + LEASE_NOTE_MS;
       this.leases.note(nowMs);
     }

@@ -7,29 +7,17 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { makePrivateDirectory } from '@megaplane/base/private-file';
+import { defragment, startClockwork } from './clockwork.ts';
 import { closeLog } from './closing.ts';
 import type { StorageOptions, Boot } from '../contract.ts';
 import { keepHome } from './home.ts';
 import { type DirectoryLock, bootId, lockDirectory } from '../wal/lock.ts';
 import { Log } from './log.ts';
-import { Moderation, PAUSE_MS } from '../moderation.ts';
 import { replayDirectory } from '../recovery/replay.ts';
 import { Restorer } from '../recovery/restorer.ts';
-import { Slices } from '../slices.ts';
 import { Snapshots } from '../snapshot/snapshots.ts';
-import { Stalls } from './stalls.ts';
 import { Store } from '../mvcc/store.ts';
 import { MemoryWarmer } from '../record/warm-memory.ts';
-
-/** Granularity of lease expiry. */
-const TICK_MS = 100;
-const DEFRAGMENT_MS_MAX = 60_000;
-/** Pause between slices while memory is to be given back or a snapshot is written. */
-const SLICE_PAUSE_MS = 1;
-/** The same while records are packed, which nobody waits for. */
-const PACK_PAUSE_MS = 4;
-/** Nobody ever writes it. */
-const pauseCell = new Int32Array(new SharedArrayBuffer(4));
 
 export interface OpenStore {
   readonly store: Store;
@@ -171,74 +159,6 @@ function openWithLog(store: Store, dir: string, lock: DirectoryLock, boot: Boot)
       const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
       await closeLog({ store, log, snapshots, turn });
       lock.release();
-    },
-  };
-}
-
-async function defragment(store: Store, snapshots: Snapshots | null): Promise<void> {
-  const endMs = performance.now() + DEFRAGMENT_MS_MAX;
-  const pause = (): Promise<void> =>
-    new Promise((resolve) => setTimeout(resolve, SLICE_PAUSE_MS).unref());
-  // What is compacted goes first: it makes the holes. A hash or a snapshot may still read it.
-  while (store.sweep.hasGarbage && performance.now() < endMs) await pause();
-  store.sweep.defragment();
-  while (store.sweep.hasGarbage && performance.now() < endMs) await pause();
-  store.arenas.releaseSpares();
-  snapshots?.begin();
-  while (snapshots?.isRunning === true && performance.now() < endMs) await pause();
-}
-
-function pause(): void {
-  Atomics.wait(pauseCell, 0, 0, PAUSE_MS);
-}
-
-function startClockwork(
-  store: Store,
-  log: Log | null,
-  snapshots: Snapshots | null,
-): { stop(): void } {
-  let isFlushDue = false;
-  let isStopped = false;
-  const moderation = new Moderation();
-  let revision = store.appliedRevision;
-  store.onDirty = () => {
-    if (isFlushDue || isStopped) return;
-    isFlushDue = true;
-    setImmediate(() => {
-      isFlushDue = false;
-      store.flush();
-      log?.submit();
-      const writes = store.appliedRevision - revision;
-      revision = store.appliedRevision;
-      // behind the answers, which sockets send in ticks that were asked for before this one
-      if (moderation.isDue(writes, performance.now())) process.nextTick(pause);
-    });
-  };
-  const stalls = new Stalls();
-  let endsLeases = true;
-  const slice = (nowMs: number): boolean => {
-    const isSweeping = store.sweep.hasWork;
-    store.tick(nowMs, endsLeases);
-    if (isSweeping) store.sweep.slices.record(performance.now() - nowMs);
-    const isWriting = snapshots?.step() === true;
-    return isWriting || (isSweeping && store.sweep.hasWork);
-  };
-  const slices = new Slices(() => performance.now());
-  const tick = (): void => {
-    endsLeases = stalls.look(performance.now());
-    slices.run(slice);
-    if (isStopped) return;
-    const isBusy = store.sweep.hasWork || snapshots?.isRunning === true;
-    const pauseMs = store.sweep.isPacking ? PACK_PAUSE_MS : TICK_MS;
-    timer = setTimeout(tick, isBusy ? SLICE_PAUSE_MS : pauseMs);
-    timer.unref();
-  };
-  let timer = setTimeout(tick, TICK_MS);
-  timer.unref();
-  return {
-    stop: () => {
-      isStopped = true;
-      clearTimeout(timer);
     },
   };
 }

@@ -146,6 +146,23 @@ export class LogBatch {
     return this.#controlSize;
   }
 
+  /** Bytes of records that wait for the log. */
+  get recordBytes(): number {
+    let size = 0;
+    for (const { unlogged } of this.#classes.all) {
+      for (let i = 0; i < unlogged.length; i += 2) {
+        size += this.#arenas.used[unlogged[i]!]! - unlogged[i + 1]!;
+      }
+    }
+    return size;
+  }
+
+  /** What was seen up to now is shown only when the log has answered once more. */
+  touch(): void {
+    this.changes++;
+    this.isPending = true;
+  }
+
   /** Moves control messages into `target`, as many as fit; returns the bytes written. */
   takeControl(target: Buffer, at: number): number {
     const room = Math.floor((target.length - at) / CONTROL_BYTES) * CONTROL_BYTES;

@@ -28,6 +28,8 @@ export interface AuthOptions {
 export interface Auth {
   readonly state: AuthState;
   readonly guard: AuthGuard;
+  /** Another member knows the tokens that this one gave out. */
+  readonly sharesTokens: boolean;
   register(methods: GrpcMethods): void;
 }
 
@@ -36,6 +38,9 @@ export function makeAuth(context: EtcdContext, options: AuthOptions): Auth {
   const state = new AuthState(store.documents.get(AUTH_DOCUMENT), (bytes) =>
     store.setDocument(AUTH_DOCUMENT, bytes),
   );
+  store.onDocument = (number) => {
+    if (number === AUTH_DOCUMENT) state.load(store.documents.get(AUTH_DOCUMENT));
+  };
   const tokens = makeTokens(options);
   const now = (): Now => ({ monotonicMs: performance.now(), wallMs: Date.now() });
   const usesCertificates = options.usesCertificates === true;
@@ -45,7 +50,8 @@ export function makeAuth(context: EtcdContext, options: AuthOptions): Auth {
     ...{ context, state, tokens, now, bcryptCost, drawBytes: randomBytes },
     run: runSliced,
   });
-  return { state, guard, register: (methods) => service.register(methods) };
+  const sharesTokens = !(tokens instanceof SimpleTokens);
+  return { state, guard, sharesTokens, register: (methods) => service.register(methods) };
 }
 
 /** One slice a turn, so that others are served in between. */

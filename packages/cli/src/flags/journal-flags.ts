@@ -1,0 +1,60 @@
+/** Flags of a store that is one member of a group on a journal. */
+import type { Command } from 'commander';
+import { durationFrom, oneOf } from '../parsers/flag-parsers.ts';
+
+export interface JournalFlags {
+  readonly journal?: string;
+  readonly memberName?: string;
+  readonly leaderLease: number;
+  readonly linearizableRead: string;
+  readonly journalCacert?: string;
+  readonly journalCert?: string;
+  readonly journalKey?: string;
+  readonly journalCredentials?: string;
+  readonly journalNkey?: string;
+}
+
+/** Less leaves no time for an engine to change its own leader. */
+const LEASE_MS_MIN = 500;
+const LEASE_MS = 3000;
+
+export function addJournalFlags(command: Command): Command {
+  return command
+    .optionsGroup('Group on a journal (+):')
+    .option('--journal <url>', 'nats://H:P,H:P/STREAM or etcd://H:P/NAME; no data directory then')
+    .option('--member-name <name>', 'of this member, its own and lasting (default: --name)')
+    .option(
+      '--leader-lease <duration>',
+      'so long a silent leader is waited for (default 3s)',
+      durationFrom(LEASE_MS_MIN),
+      LEASE_MS,
+    )
+    .option(
+      '--linearizable-read <way>',
+      'lease, or journal: ask it at every read',
+      oneOf(['lease', 'journal']),
+      'lease',
+    )
+    .option('--journal-cacert <file>', "authority of the journal's certificate")
+    .option('--journal-cert <file>', 'certificate to show it')
+    .option('--journal-key <file>', 'its key')
+    .option('--journal-credentials <file>', 'NATS: a .creds file')
+    .option('--journal-nkey <file>', 'NATS: a seed of an nkey');
+}
+
+/** Throws where flags do not go together. */
+export function assertJournalFlags(flags: JournalFlags, durability: string): void {
+  if (flags.journal === undefined) {
+    if (/(?:^|[=,])journal(?:,|$)/.test(durability)) {
+      throw new Error('--durability journal: needs --journal, where the members write');
+    }
+    if (flags.memberName === undefined) return;
+    throw new Error('--member-name: needs --journal, which the members of a group share');
+  }
+  const weaker = durability.split(',').find((mode) => !/(?:^|=)(?:fsync|journal)$/.test(mode));
+  if (weaker === undefined) return;
+  throw new Error(
+    `--durability ${weaker}: with --journal everything is in the journal before it is answered; ` +
+      'how safe that is, is up to its engine',
+  );
+}
