@@ -13,7 +13,7 @@ import { MemberProcess } from './member-processes.sim.ts';
 import { type Fields, encode } from './peer.sim.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';
-const FAULTS = Number(process.env['MEGAPLANE_FAULTS'] ?? (IS_LONG ? 400 : 5));
+const FAULTS = Number(process.env['MEGAPLANE_FAULTS'] ?? (IS_LONG ? 400 : 3));
 const LEASE_MS = 1000;
 const CALL_MS = 8000;
 const KEYS = ['k1', 'k2', 'k3', 'k4'] as const;
@@ -182,13 +182,26 @@ class Scene {
     }
   }
 
+  async #leader(): Promise<MemberProcess | undefined> {
+    for (const member of this.members) {
+      const answer = await fetch(`http://127.0.0.1:${member.port}/metrics`).catch(() => null);
+      const text = (await answer?.text()) ?? '';
+      if (/^etcd_server_is_leader 1$/m.test(text)) return member;
+    }
+    return undefined;
+  }
+
   async fault(): Promise<void> {
-    const member = this.members[this.random.below(this.members.length)];
+    // Mostly of the one that leads.
+    const leader = this.random.below(3) > 0 ? await this.#leader() : undefined;
+    const member = leader ?? this.members[this.random.below(this.members.length)];
     const { signal } = this.#engine;
     const drawn = this.random.below(signal === null ? 6 : 8);
     assert(member !== undefined);
     const note = (what: string): void => {
-      if (process.env['MEGAPLANE_VERBOSE'] === '1') console.error(`${what} ${member.name}`);
+      const isLeader = member === leader ? ', which leads' : '';
+      if (process.env['MEGAPLANE_VERBOSE'] === '1')
+        console.error(`${what} ${member.name}${isLeader}`);
       this.faults.set(what, (this.faults.get(what) ?? 0) + 1);
     };
     if (drawn < 3) {

@@ -12,11 +12,12 @@ const WORLDS: readonly (readonly [string, Bounds])[] = [
   ['two who take over at once', { ...THREE, takeOvers: 3, writes: 1, ticks: 1 }],
   ['unknown outcomes', { ...THREE, takeOvers: 2, writes: 1, ticks: 2, copies: 2, members: 2 }],
   ['crashes', { ...THREE, takeOvers: 2, writes: 1, ticks: 2, crashes: 1 }],
-  ['leases', { ...THREE, takeOvers: 2, writes: 1, ticks: 3, beats: 1 }],
+  ['leases', { ...THREE, members: 2, takeOvers: 2, writes: 1, ticks: 3, beats: 1 }],
   ['hand-over', { ...THREE, takeOvers: 2, writes: 1, ticks: 1, handOvers: 1 }],
 ];
 const LONG_WORLDS: readonly (readonly [string, Bounds])[] = [
   ['unknown outcomes of three', { ...THREE, takeOvers: 2, writes: 1, ticks: 2, copies: 2 }],
+  ['leases of three', { ...THREE, takeOvers: 2, writes: 1, ticks: 3, beats: 1 }],
   ['leases and two writes', { ...THREE, takeOvers: 2, writes: 2, ticks: 3 }],
   [
     'crashes, unknown outcomes and hand-over at once',

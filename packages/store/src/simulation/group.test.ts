@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Group } from './group.sim.ts';
 
 const IS_LONG = process.env['MEGAPLANE_LONG'] === '1';
-const SEEDS = IS_LONG ? 10_000 : 25;
+const SEEDS = IS_LONG ? 10_000 : 15;
 const STEPS = 1200;
 const FIRST = Number(process.env['MEGAPLANE_SEED'] ?? 1);
 
