@@ -131,7 +131,7 @@ export class EtcdJournal implements Journal {
   }
 
   #positionOf(key: Buffer): number {
-    const digits = key.subarray(this.#path.length).toString('latin1');
+    const digits = key.subarray(this.#path.length).toString('utf8');
     return /^\d{16}$/.test(digits) ? Number(digits) : -1;
   }
 

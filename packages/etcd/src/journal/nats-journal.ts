@@ -328,7 +328,7 @@ async function streamOf(jsm: JetStreamManager, options: NatsJournalOptions): Pro
 /** Why a stream must not be used, null when it may. */
 function streamFault({ config }: StreamInfo, options: NatsJournalOptions): string | null {
   if (config.discard !== DiscardPolicy.New) {
-    return 'discards old messages when it is full, which loses what was acknowledged; make it with --discard new';
+    return 'discards old messages when it is full, which loses data; make it with --discard new';
   }
   if (config.retention !== RetentionPolicy.Limits) {
     return `has the retention ${config.retention}; make it with --retention limits`;

@@ -1,5 +1,5 @@
 // shell: engines of journals for tests
-/** For tests: a journal of each kind, with an engine that can be killed, stopped and gone on with. */
+/** For tests: a journal of each kind, with an engine that can be killed, stopped, gone on with. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

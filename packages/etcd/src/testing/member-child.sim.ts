@@ -1,5 +1,5 @@
 // shell
-/** For tests: a member of a group in a process of its own. Arguments: journal, name, port, lease. */
+/** For tests: a member of a group in a process. Arguments: journal, name, port, lease. */
 import { openJournal } from '../journal/open-journal.ts';
 import { runMember } from '../member/run-member.ts';
 

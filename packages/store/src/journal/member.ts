@@ -248,7 +248,7 @@ export class Member {
     await this.#idle();
   }
 
-  /** Ready is who has what was there at its start: behind a busy leader nobody is ever at the end. */
+  /** Ready is who has what was there at the start: nobody gets to the end of a busy journal. */
   async #lookWhetherReady(): Promise<void> {
     if (this.#isReady) return;
     if (this.#readyAt < 0) {
@@ -478,7 +478,7 @@ export class Member {
     const { world, name } = this.#options;
     this.#leaseUntilMs = -Infinity;
     this.role = 'standby';
-    const why = `${name} does not lead any more: another member has written behind entry ${this.position}`;
+    const why = `${name} leads no more: another member has written behind entry ${this.position}`;
     world.log(why);
     if (this.#store.isPending || !this.#store.batch.isDrained) {
       this.#end({ kind: 'deposed', why });

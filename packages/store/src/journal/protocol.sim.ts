@@ -370,7 +370,7 @@ function keyOf(state: ProtocolState): string {
   for (const order of orders) {
     const place = order.map((_, index) => order.indexOf(index));
     const entry = ({ kind, epoch, by, life, revision, value, goesOn }: Entry): string =>
-      `${kind[0] ?? ''}${epoch}.${place[by] ?? by}.${life}.${revision}.${value}${goesOn ? '+' : ''}`;
+      [kind[0], epoch, place[by], life, revision, value, goesOn].join('.');
     const member = (index: number): string => {
       const { isUp, life, role, epoch, position, seenAt, mayTakeOver, leaseUntil, ...rest } = state
         .members[index] as Member;
@@ -380,8 +380,14 @@ function keyOf(state: ProtocolState): string {
       const sent =
         flight === null
           ? ''
-          : `${entry(flight.entry)}@${flight.expected}/${Math.max(-LEASE, flight.sentAt - state.now)}*${flight.copies}`;
-      return `${isUp}${life}${role}${epoch}:${position}:${age}:${mayTakeOver}:${left}:${published.join()}${hasPart}${sent}`;
+          : [
+              entry(flight.entry),
+              flight.expected,
+              Math.max(-LEASE, flight.sentAt - state.now),
+              flight.copies,
+            ].join('*');
+      const parts = [isUp, life, role, epoch, position, age, mayTakeOver, left];
+      return [...parts, published.join(), hasPart, sent].join(':');
     };
     const text = [
       state.now,

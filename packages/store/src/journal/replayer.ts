@@ -34,7 +34,7 @@ export class Replayer {
     this.#store = store;
   }
 
-  /** Applies and publishes a group. Returns why it does not follow what is here, null if it does. */
+  /** Applies and publishes a group. Returns why it does not follow what is here, or null. */
   apply(parts: readonly Buffer[], controlBytes: number, nowMs: number): string | null {
     const size = parts.reduce((sum, { length }) => sum + length, 0);
     if (controlBytes > size || controlBytes % CONTROL_BYTES !== 0) return 'its lengths are wrong';

@@ -1,6 +1,6 @@
 /**
  * A journal in memory whose calls are answered when the world says so: late, never, or with an
- * outcome that is not known. Several members hold a `SimulatedClient` each of one `SimulatedJournal`.
+ * outcome that is not known. Each member holds a `SimulatedClient` of one `SimulatedJournal`.
  */
 import type { Random } from '@megaplane/base/random';
 import type { AppendOutcome, EndOutcome, Journal, ReadOutcome, TrimOutcome } from './journal.ts';

@@ -25,7 +25,7 @@ const SORTED_KEYS_MAX = 4096;
 const NOTE_LOOKS_MAX = 2000;
 const NOTE_CYCLE_MS = 2000;
 const NOTE_AGE_MS_MIN = 1000;
-/** Leases looked at per tick of a store that ends none, and when an overdue one is looked at again. */
+/** Leases looked at per tick of a store that ends none, and when an overdue one is again. */
 const WAITS_PER_TICK_MAX = 5000;
 const WAIT_MS = 1000;
 
@@ -337,7 +337,7 @@ export class Leases implements LeaseTable {
     }
   }
 
-  /** Lets time pass where another store ends the leases: forgets places in the heap that are past. */
+  /** Lets time pass where another store ends leases: forgets places in the heap that are past. */
   wait(nowMs: number): void {
     for (let count = 0; count < WAITS_PER_TICK_MAX; count++) {
       if (this.#heapSize === 0 || this.#heapMs.get(0) > nowMs) return;

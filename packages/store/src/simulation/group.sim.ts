@@ -1,6 +1,6 @@
 /**
- * A group of members on a simulated journal, under a seed: clocks, calls, crashes and clients move by
- * random steps. What anybody is ever shown is held against one history, which nothing may contradict.
+ * A group of members on a simulated journal, under a seed: clocks, calls, crashes and clients move
+ * by random steps. What anybody is ever shown is held against one history.
  */
 import assert from 'node:assert/strict';
 import { Random } from '@megaplane/base/random';

@@ -26,8 +26,8 @@ test('whatever happens, nobody is told what another one is not', async (t) => {
     overlaps += group.overlaps;
     epochs += group.epochs.size;
   }
-  t.diagnostic(
-    `${SEEDS} seeds: ${acknowledged} writes, ${crashes} crashes, ${epochs} epochs, ${overlaps} steps with two leaders`,
-  );
+  const both = `${overlaps} steps with two leaders`;
+  const counts = `${acknowledged} writes, ${crashes} crashes, ${epochs} epochs, ${both}`;
+  t.diagnostic(`${SEEDS} seeds: ${counts}`);
   assert(acknowledged > SEEDS * 5 && epochs > SEEDS && overlaps > SEEDS, 'the runs do too little');
 });
