@@ -1,12 +1,14 @@
 /** Flags of a store that is one member of a group on a journal. */
 import type { Command } from 'commander';
-import { durationFrom, oneOf } from '../parsers/flag-parsers.ts';
+import { durationFrom, oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 
 export interface JournalFlags {
   readonly journal?: string;
   readonly memberName?: string;
   readonly leaderLease: number;
   readonly linearizableRead: string;
+  readonly stateDir?: string;
+  readonly stateEvery: number;
   readonly journalCacert?: string;
   readonly journalCert?: string;
   readonly journalKey?: string;
@@ -34,6 +36,17 @@ export function addJournalFlags(command: Command): Command {
       'lease, or journal: ask it at every read',
       oneOf(['lease', 'journal']),
       'lease',
+    )
+    .option(
+      '--state-dir <dir>',
+      'keeps a copy of the state, so that the journal can be trimmed',
+      path,
+    )
+    .option(
+      '--state-every <n>',
+      'entries of the journal between copies',
+      wholeNumber(100, 1e9),
+      50_000,
     )
     .option('--journal-cacert <file>', "authority of the journal's certificate")
     .option('--journal-cert <file>', 'certificate to show it')

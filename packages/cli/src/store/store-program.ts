@@ -126,6 +126,8 @@ async function onJournal(
       memberName: options.memberName ?? options.name,
       leaseMs: options.leaderLease,
       readsByJournal: options.linearizableRead === 'journal',
+      ...(options.stateDir === undefined ? {} : { stateDir: options.stateDir }),
+      stateEvery: options.stateEvery,
       tls: () => leaderTls(options),
       log,
     });

@@ -15,6 +15,8 @@ const URLS_MAX = 16;
 interface Listed {
   readonly name: string;
   readonly clientUrls: readonly string[];
+  /** Entries of the journal that it needs no more, having a copy of the state. */
+  readonly kept?: number;
 }
 
 /** A member's id follows from its name, so that it keeps it without a disk. */
@@ -30,7 +32,9 @@ export function memberIdOf(group: Buffer, name: string): Buffer {
 export function readListed(text: string): Listed | null {
   try {
     const told: unknown = JSON.parse(text);
-    return isListed(told) ? { name: told.name, clientUrls: told.clientUrls } : null;
+    if (!isListed(told)) return null;
+    const { name, clientUrls, kept } = told;
+    return { name, clientUrls, ...(Number.isSafeInteger(kept) ? { kept: kept as number } : {}) };
   } catch {
     return null;
   }

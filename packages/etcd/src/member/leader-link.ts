@@ -120,6 +120,22 @@ export class LeaderLink {
     }
   }
 
+  /** All messages that a call is answered with; resolves with why it failed, or null. */
+  async collect(path: string, take: (message: Buffer) => string | null): Promise<string | null> {
+    const client = await this.#open(PATIENCE_MS, []);
+    if (client === null) return ETCD.noLeader.text;
+    const { promise, resolve } = Promise.withResolvers<string | null>();
+    let wrong: string | null = null;
+    client.unary(path, Buffer.alloc(0), {
+      onMessage: (call, bytes, start, end) => {
+        wrong ??= take(Buffer.from(bytes.subarray(start, end)));
+        if (wrong !== null) call.cancel();
+      },
+      onStatus: (_, { code, message }) => resolve(wrong ?? (code === 0 ? null : message)),
+    });
+    return await promise;
+  }
+
   /** A stream, passed on in both directions. */
   pass(call: GrpcCall): GrpcCallHandler {
     return new PassedStream(call, (waitMs) => this.#open(waitMs, passedMetadata(call)));

@@ -9,7 +9,7 @@ import { defragment, startClockwork } from '@megaplane/store/clockwork';
 import type { Journal } from '@megaplane/store/journal';
 import { Member, type MemberEnd, type MemberWorld } from '@megaplane/store/journal/member';
 import type { OpenStore } from '@megaplane/store/open';
-import { Store } from '@megaplane/store/store';
+import type { Store } from '@megaplane/store/store';
 import type { ConnectTls } from '@megaplane/wire/connect';
 import type { GrpcRoutes } from '@megaplane/wire/grpc-routes';
 import { writeInt64Field } from '@megaplane/wire/protobuf-write';
@@ -24,11 +24,16 @@ import {
 } from '../server/run-store.ts';
 import { GroupList, memberIdOf, readListed } from './group-list.ts';
 import { LeaderLink, SECRET } from './leader-link.ts';
+import { firstState } from './first-state.ts';
 import { MemberRouter, READ_INDEX } from './member-router.ts';
+import { Copies } from './state-copies.ts';
+import { STATE, StateServer } from './state-stream.ts';
 
 const HELLO = '/megaplane.Group/Hello';
 const HELLO_MS = 1000;
 const TICK_MS = 250;
+/** Entries of the journal between two copies of the state. */
+const STATE_EVERY = 50_000;
 const MOVE_MS_MAX = 5000;
 /** How long a member that leaves waits for another one to lead. */
 const LEAVE_MS_MAX = 2000;
@@ -39,6 +44,10 @@ export interface RunMemberOptions extends RunStoreOptions {
   readonly memberName: string;
   readonly leaseMs: number;
   readonly readsByJournal: boolean;
+  /** Where a copy of the state is kept; without one the journal is never trimmed. */
+  readonly stateDir?: string;
+  /** A new copy is made when so many entries have come since the last one. */
+  readonly stateEvery?: number;
   /** For calls to the leader; null without TLS. */
   readonly tls: () => ConnectTls | null;
   readonly log: (message: string) => void;
@@ -77,8 +86,8 @@ export async function runMember(options: RunMemberOptions): Promise<RunningMembe
       const end = await life.ended;
       if (isClosed) return;
       await life.close(0);
-      if (end.kind !== 'deposed') {
-        options.onFailure(textOf(end));
+      if (end.kind === 'failed') {
+        options.onFailure(end.why);
         return;
       }
       try {
@@ -117,10 +126,7 @@ function fixed<T extends { readonly port?: number }>(
 
 function textOf(end: MemberEnd): string {
   if (end.kind !== 'behind') return end.why;
-  return (
-    `the journal begins at entry ${end.first}, and this member needs what was before it: ` +
-    'begin it from a backup of another member'
-  );
+  return `the journal was trimmed up to entry ${end.first} while this member began; start it again`;
 }
 
 /** A leader lets another one lead before it goes. */
@@ -140,12 +146,12 @@ const WORLD: Omit<MemberWorld, 'log'> = {
 
 async function begin(options: RunMemberOptions): Promise<Life> {
   const { journal, memberName, leaseMs, readsByJournal, log } = options;
-  const storage = { ...options.storage, dataDir: 'journal' };
-  const store = new Store(storage, randomInt(2 ** 48 - 1));
+  const { store, place } = await firstState(options);
   const clientUrls = options.advertiseClientUrls ?? [];
   const world = { ...WORLD, log };
   const member = new Member({
     ...{ store, journal, world, name: memberName, clientUrls, leaseMs, readsByJournal },
+    ...(place === null ? {} : { from: place }),
   });
   const { promise: ended, resolve: end } = Promise.withResolvers<MemberEnd>();
   member.onEnd = end;
@@ -181,6 +187,11 @@ class MemberParts {
   #router: MemberRouter | null = null;
   #context: EtcdContext | null = null;
   #moves: (() => void)[] = [];
+  readonly #copies: Copies;
+  /** What the leader of an epoch was told that is kept here. */
+  #told = 0;
+  #toldTo = 0;
+  readonly #states: StateServer;
   readonly #timers: NodeJS.Timeout[] = [];
 
   constructor(options: RunMemberOptions, store: Store, member: Member) {
@@ -194,6 +205,14 @@ class MemberParts {
       isOver: () => member.isEnded,
     });
     this.#list = new GroupList(store, () => member.group);
+    this.#states = new StateServer(store, member);
+    const { journal, stateDir = null, stateEvery = STATE_EVERY, log } = options;
+    this.#copies = new Copies({
+      ...{ member, journal, log, dir: stateDir, every: stateEvery },
+      ...{ states: this.#states, link: this.#link },
+      names: () => this.#list.members.map(({ name }) => name),
+      own: options.memberName,
+    });
   }
 
   async serve(): Promise<EtcdServer> {
@@ -226,6 +245,7 @@ class MemberParts {
     this.#onRole();
     this.#timers.push(everyMs(TICK_MS, () => this.#router?.tick()));
     this.#timers.push(everyMs(HELLO_MS, () => this.#sayHello()));
+    this.#timers.push(everyMs(HELLO_MS, () => this.#copies.look()));
     for (const timer of this.#timers) timer.unref();
     this.#sayHello();
     return server;
@@ -251,15 +271,23 @@ class MemberParts {
     if (leader !== null) for (const moved of this.#moves.splice(0)) moved();
   }
 
-  get #own(): { readonly name: string; readonly clientUrls: readonly string[] } {
+  get #own(): {
+    readonly name: string;
+    readonly clientUrls: readonly string[];
+    readonly kept: number;
+  } {
     const { memberName, advertiseClientUrls } = this.#options;
-    return { name: memberName, clientUrls: advertiseClientUrls ?? [] };
+    const { kept } = this.#copies;
+    return { name: memberName, clientUrls: advertiseClientUrls ?? [], kept };
   }
 
-  /** A standby asks to be put on the list, until it is. */
+  /** A standby asks to be put on the list, until it is; and tells when it keeps a newer copy. */
   #sayHello(): void {
     const own = this.#own;
-    if (this.#member.leader === null || this.#list.has(own)) return;
+    const isTold = own.kept === this.#told && this.#member.epoch === this.#toldTo;
+    if (this.#member.leader === null || (isTold && this.#list.has(own))) return;
+    this.#told = own.kept;
+    this.#toldTo = this.#member.epoch;
     if (this.#member.isLeader) this.#list.add(own);
     else unawaited(this.#link.ask(HELLO, Buffer.from(JSON.stringify(own)), [], HELLO_MS));
   }
@@ -281,8 +309,10 @@ class MemberParts {
       if (listed === null || !this.#list.add(listed)) {
         return call.fail(3, 'megaplane: this is no member, or there are too many');
       }
+      this.#copies.heard(listed.name, listed.kept ?? 0);
       return offset;
     });
+    routes.call(STATE, (call) => this.#states.factory(call), 'server_stream');
   }
 
   #view(): GroupView {

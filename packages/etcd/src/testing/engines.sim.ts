@@ -121,7 +121,13 @@ async function etcdEngine(): Promise<Engine> {
   const etcd = await startEtcd();
   const url = `http://127.0.0.1:${etcd.port}`;
   const endpoints = parseEndpoints('--journal', url);
-  const options = { endpoints, tls: () => null, log: silent, path: 'group', compacts: true };
+  const options = {
+    endpoints,
+    tls: () => null,
+    log: silent,
+    path: 'megaplane/journal/group',
+    compacts: true,
+  };
   return {
     open: () => Promise.resolve(new EtcdJournal(options)),
     url: `etcd://127.0.0.1:${etcd.port}/group`,

@@ -1,9 +1,10 @@
 // shell
-/** For tests: a member of a group in a process. Arguments: journal, name, port, lease. */
+/** For tests: a member of a group in a process. Arguments: journal, name, port, lease,
+ *  directory of copies and entries between them, if any. */
 import { openJournal } from '../journal/open-journal.ts';
 import { runMember } from '../member/run-member.ts';
 
-const [, , url = '', memberName = '', port = '0', leaseMs = '1000'] = process.argv;
+const [, , url = '', memberName = '', port = '0', leaseMs = '1000', stateDir, every] = process.argv;
 const log = (message: string): void => {
   if (process.env['MEGAPLANE_VERBOSE'] === '1') process.stderr.write(`${memberName}: ${message}\n`);
 };
@@ -22,6 +23,7 @@ const member = await runMember({
   memberName,
   leaseMs: Number(leaseMs),
   readsByJournal: false,
+  ...(stateDir === undefined ? {} : { stateDir, stateEvery: Number(every) }),
   tls: () => null,
   log,
 });

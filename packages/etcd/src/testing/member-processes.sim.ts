@@ -13,19 +13,33 @@ export class MemberProcess {
   readonly port: number;
   readonly #url: string;
   readonly #leaseMs: number;
+  readonly #more: readonly string[];
   #child: ChildProcess | null = null;
   isStopped = false;
 
-  private constructor(name: string, port: number, url: string, leaseMs: number) {
+  private constructor(
+    name: string,
+    port: number,
+    url: string,
+    leaseMs: number,
+    more: readonly string[],
+  ) {
+    this.#more = more;
     this.name = name;
     this.port = port;
     this.#url = url;
     this.#leaseMs = leaseMs;
   }
 
-  static async start(name: string, url: string, leaseMs: number): Promise<MemberProcess> {
-    const member = new MemberProcess(name, await freePort(), url, leaseMs);
-    await member.begin();
+  /** `more`: a directory of copies, and the entries between them. */
+  static async start(
+    name: string,
+    url: string,
+    leaseMs: number,
+    ...more: string[]
+  ): Promise<MemberProcess> {
+    const member = new MemberProcess(name, await freePort(), url, leaseMs, more);
+    assert(await member.begin(), `${name} does not start`);
     return member;
   }
 
@@ -36,6 +50,7 @@ export class MemberProcess {
   /** Starts it, and waits until it serves; false when it ended instead. */
   async begin(): Promise<boolean> {
     const args = [CHILD, this.#url, this.name, String(this.port), String(this.#leaseMs)];
+    args.push(...this.#more);
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.#child = child;
     this.isStopped = false;

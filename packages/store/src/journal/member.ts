@@ -106,12 +106,16 @@ export class Member {
   #openMs = Infinity;
   #leaseUntilMs = -Infinity;
   #lastSentMs = -Infinity;
+  /** When the last beat was made; a busy leader makes some, too, as they tell where it is. */
+  #beatMs = -Infinity;
   #isTouched = false;
   #wake: (() => void) | null = null;
   #isEnded = false;
   #isLeaving = false;
   #mayLead: boolean;
   #wantsToHandOverTo: string | null = null;
+  /** Told of a place that the whole store belongs to, at the next one. */
+  #onPlace: ((place: Place) => void)[] = [];
   /** The end of the journal as it was at the start, -1 before it is known. */
   #readyAt = -1;
   #isReady = false;
@@ -144,6 +148,15 @@ export class Member {
   get place(): Place {
     const { position, epoch, group, leader } = this;
     return { position, epoch, group, leader, number: this.#number };
+  }
+
+  /**
+   * Calls back when everything that the store holds belongs to one place in the journal: now, or
+   * when the next group is on its way. Should that not be written, this member ends.
+   */
+  whenPlaced(callback: (place: Place) => void): void {
+    if (!this.#store.isPending && this.#store.batch.isDrained) callback(this.place);
+    else this.#onPlace.push(callback);
   }
 
   /** Settles when it has the state of the journal's end, and somebody has led the group. */
@@ -372,12 +385,18 @@ export class Member {
     return true;
   }
 
+  /** Where it is, for those who begin to read behind its leadership record. */
+  get #told(): Buffer {
+    const { name, clientUrls } = this.#options;
+    return Buffer.from(JSON.stringify({ name, clientUrls }));
+  }
+
   async #takeOver(): Promise<void> {
     const { name, clientUrls, world, journal } = this.#options;
     const epoch = this.epoch + 1;
     const isFirst = this.epoch === 0;
     if (isFirst) this.group = world.drawId();
-    const payload = Buffer.from(JSON.stringify({ name, clientUrls }));
+    const payload = this.#told;
     const number = 1;
     const lead = { kind: ENTRY_LEAD, goesOn: false, epoch, number, controlBytes: 0, payload };
     if (!(await this.#append(lead, this.#store.appliedRevision))) {
@@ -407,6 +426,11 @@ export class Member {
   async #lead(): Promise<void> {
     const { world, leaseMs } = this.#options;
     const { batch } = this.#store;
+    const isBeatLate = world.nowMs() - this.#beatMs > leaseMs;
+    if (isBeatLate) {
+      await this.#beat();
+      return;
+    }
     if (!batch.isDrained || this.#isTouched || batch.isPending) {
       await this.#writeGroup();
       return;
@@ -417,13 +441,18 @@ export class Member {
     }
     const dueMs = this.#lastSentMs + leaseMs / 4 - world.nowMs();
     if (dueMs <= 0) {
-      if (!(await this.#write(ENTRY_BEAT, Buffer.alloc(0)))) this.#lost();
+      await this.#beat();
       return;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     await Promise.race([promise, world.pause(dueMs)]);
     this.#wake = null;
+  }
+
+  async #beat(): Promise<void> {
+    this.#beatMs = this.#options.world.nowMs();
+    if (!(await this.#write(ENTRY_BEAT, this.#told))) this.#lost();
   }
 
   /** An entry without changes. */
@@ -444,7 +473,12 @@ export class Member {
     const memory = Buffer.allocUnsafe(batch.controlSize + batch.recordBytes);
     const controlBytes = batch.takeControl(memory, 0);
     const size = batch.takeRecords(memory, controlBytes);
-    const settled = await this.#writeParts(memory.subarray(0, size), controlBytes, revision);
+    const parts = this.#appender.pieces(memory.subarray(0, size));
+    const place = { ...this.place, position: this.position + parts.length };
+    for (const tell of this.#onPlace.splice(0)) {
+      tell({ ...place, number: this.#number + parts.length });
+    }
+    const settled = await this.#writeParts(parts, controlBytes, revision);
     if (!settled) {
       this.#lost();
       return;
@@ -453,11 +487,15 @@ export class Member {
     if (batch.isDrained && !this.#isTouched) {
       batch.isPending = false;
       store.publish(store.appliedRevision);
+      for (const tell of this.#onPlace.splice(0)) tell(this.place);
     } else store.publish(revision, change);
   }
 
-  async #writeParts(payload: Buffer, controlBytes: number, revision: number): Promise<boolean> {
-    const parts = this.#appender.pieces(payload);
+  async #writeParts(
+    parts: readonly Buffer[],
+    controlBytes: number,
+    revision: number,
+  ): Promise<boolean> {
     for (const [index, part] of parts.entries()) {
       const entry = {
         kind: ENTRY_CHANGES,
@@ -528,7 +566,16 @@ export class Member {
   }
 }
 
-/** What a leader says of itself; a later version may say more. */
+/** The leader that an entry tells of, of those that do; a later version may say more. */
+export function leaderIn(
+  bytes: Buffer,
+): { readonly epoch: number; readonly leader: Leader } | null {
+  const entry = decodeEntry(bytes);
+  if (typeof entry === 'string') return null;
+  if (entry.kind !== ENTRY_LEAD && entry.kind !== ENTRY_BEAT) return null;
+  return { epoch: entry.epoch, leader: leaderOf(entry) };
+}
+
 function leaderOf(entry: Entry): Leader {
   const writer = entry.writer.toString('hex');
   try {

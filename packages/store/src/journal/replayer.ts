@@ -99,7 +99,7 @@ export class Replayer {
   /** Ends of leases, unless the lease was granted again; and compactions. */
   #ends(end: number): void {
     const store = this.#store;
-    let compaction = 0;
+    let compaction = -1;
     const ended = new Map<string, number>();
     for (let at = 0; at < end; at += CONTROL_BYTES) {
       const kind = this.#words[at >> 2]!;
