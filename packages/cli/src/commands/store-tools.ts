@@ -1,11 +1,14 @@
-/** `megaplane store snapshot|import|hash|verify`: backups, moving data, checks. */
+/** `megaplane store snapshot|import|hash|verify|hand-over`: tools beside the server. */
 import { Command } from 'commander';
 import { oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 
 type Done = (exitCode: number) => void;
 
 export function storeTools(done: Done): readonly Command[] {
-  return [snapshotCommand(done), importCommand(done), hashCommand(done), verifyCommand(done)];
+  return [
+    ...[snapshotCommand(done), importCommand(done), hashCommand(done), verifyCommand(done)],
+    handOverCommand(done),
+  ];
 }
 
 function addRemoteFlags(command: Command): Command {
@@ -114,6 +117,21 @@ function hashCommand(done: Done): Command {
   addOutput(addRemoteFlags(command)).action(async (flags: object) => {
     const { showHash } = await import('../store/store-tools.ts');
     done(await showHash(flags));
+  });
+  return command;
+}
+
+function handOverCommand(done: Done): Command {
+  const command = new Command('hand-over')
+    .summary('let another member of a group lead')
+    .description(
+      'Asks the leader of a group on a journal to let another member lead.\n\n' +
+        'Example: megaplane store hand-over --endpoints http://10.0.0.1:2379,http://10.0.0.2:2379',
+    )
+    .option('--to <name>', 'the member that should lead (default: any other)');
+  addOutput(addRemoteFlags(command)).action(async (flags: object) => {
+    const { handOver } = await import('../store/hand-over.ts');
+    done(await handOver(flags));
   });
   return command;
 }

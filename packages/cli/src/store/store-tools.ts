@@ -16,7 +16,7 @@ const EXIT_DONE = 0;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-interface RemoteFlags {
+export interface RemoteFlags {
   readonly endpoints?: string;
   readonly cacert?: string;
   readonly cert?: string;
@@ -44,7 +44,7 @@ function usage(message: string): number {
 }
 
 /** A row of `name: value` lines, or one JSON object. */
-function print({ output }: OutputFlags, fields: Readonly<Record<string, unknown>>): void {
+export function print({ output }: OutputFlags, fields: Readonly<Record<string, unknown>>): void {
   if (output === 'json') {
     process.stdout.write(`${JSON.stringify(fields)}\n`);
     return;
@@ -55,7 +55,7 @@ function print({ output }: OutputFlags, fields: Readonly<Record<string, unknown>
   }
 }
 
-async function remoteOf(flags: RemoteFlags, endpoints: string): Promise<Remote> {
+export async function remoteOf(flags: RemoteFlags, endpoints: string): Promise<Remote> {
   const [endpoint] = parseEndpoints('--endpoints', endpoints);
   if (endpoint === undefined) throw new Error('--endpoints: no server is named');
   const remote = new Remote(endpoint, {
