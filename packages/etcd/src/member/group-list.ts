@@ -2,6 +2,7 @@
  * The members of a group, as a document of the store: so all members have the same list. Members
  * put themselves on it by the leader; who is gone for good is taken off by an operator.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { createHash } from 'node:crypto';
 import type { Store } from '@megaplane/store/store';
 import type { MemberInfo } from '../call/router.ts';
@@ -31,7 +32,7 @@ export function memberIdOf(group: Buffer, name: string): Buffer {
 /** What a member says of itself; null where that is no such thing. */
 export function readListed(text: string): Listed | null {
   try {
-    const told: unknown = JSON.parse(text);
+    const told: unknown = parseNested(text);
     if (!isListed(told)) return null;
     const { name, clientUrls, kept } = told;
     return { name, clientUrls, ...(Number.isSafeInteger(kept) ? { kept: kept as number } : {}) };
@@ -63,7 +64,7 @@ export class GroupList {
     const bytes = this.#store.documents.get(GROUP_DOCUMENT);
     if (bytes === this.#read) return this.#members;
     this.#read = bytes;
-    const told = bytes === undefined ? [] : (JSON.parse(bytes.toString('utf8')) as unknown);
+    const told = bytes === undefined ? [] : parseNested(bytes.toString('utf8'));
     const listed = Array.isArray(told) ? told.filter((one) => isListed(one)) : [];
     this.#members = listed.map(({ name, clientUrls }) => {
       return { id: memberIdOf(this.#group(), name), name, clientUrls, peerUrls: [] };

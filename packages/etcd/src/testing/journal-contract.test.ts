@@ -155,7 +155,8 @@ for (const kind of ENGINES) {
         if (signal === 'SIGKILL') await engine.restart();
         else {
           const { kind: outcome } = await first;
-          assert.equal(outcome, 'unknown');
+          // It may have been taken before the process stood still.
+          assert(outcome === 'unknown' || outcome === 'appended', outcome);
           send('SIGCONT');
         }
         await first;

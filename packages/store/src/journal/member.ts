@@ -4,6 +4,7 @@
  * It knows no sockets. What it cannot go on with it says once, by `onEnd`: whoever holds it then
  * begins anew with an empty store, or gives up.
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import type { Store } from '../mvcc/store.ts';
 import { Appender } from './appender.ts';
 import {
@@ -579,7 +580,7 @@ export function leaderIn(
 function leaderOf(entry: Entry): Leader {
   const writer = entry.writer.toString('hex');
   try {
-    const told = JSON.parse(entry.payload.toString('utf8')) as Partial<Leader> | null;
+    const told = parseNested(entry.payload.toString('utf8')) as Partial<Leader> | null;
     const { name, clientUrls } = told ?? {};
     const urls = Array.isArray(clientUrls)
       ? clientUrls.filter((url) => typeof url === 'string')

@@ -8,6 +8,7 @@
  *           2 end: the place, as JSON
  * ```
  */
+import { parseNested } from '@megaplane/base/nested-json';
 import { Restorer } from '../recovery/restorer.ts';
 import type { Store } from '../mvcc/store.ts';
 import { type SnapshotLog, Snapshots } from '../snapshot/snapshots.ts';
@@ -141,7 +142,7 @@ export class StateTaker {
 
   #end(payload: Buffer): string | null {
     if (this.#parts.length > 0) return 'a record is cut off';
-    const told = JSON.parse(payload.toString('utf8')) as Omit<Place, 'group'> & {
+    const told = parseNested(payload.toString('utf8')) as Omit<Place, 'group'> & {
       readonly group: string;
     };
     this.#restorer.finish(NOWHERE);
