@@ -38,7 +38,8 @@ const COMPARE_CREATE = 1;
 const COMPARE_EQUAL = 0;
 const COMPARE_GREATER = 1;
 const RESOURCE_EXHAUSTED = 8;
-const CALL_MS_MAX = 3000;
+/** Well below a lease: an attempt whose answer is lost must not cost the lead. */
+const CALL_MS_MAX = 1500;
 const REWATCH_MS = 200;
 
 export interface EtcdJournalOptions extends EndpointsOptions {

@@ -42,7 +42,8 @@ import {
 
 /** What a server takes without other configuration; less what headers need. */
 const ENTRY_BYTES_MAX = 1024 * 1024 - 4096;
-const PUBLISH_MS_MAX = 3000;
+/** Well below a lease: an attempt whose answer is lost must not cost the lead. */
+const PUBLISH_MS_MAX = 1000;
 const API_MS_MAX = 3000;
 /** Entries that wait to be read; the server sends no more meanwhile. */
 const BUFFERED_ENTRIES_MAX = 256;

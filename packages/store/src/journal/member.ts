@@ -231,6 +231,8 @@ export class Member {
     this.fault = outcome.kind === 'unavailable' ? outcome.why : '';
     switch (outcome.kind) {
       case 'unavailable':
+        // The leader could not write either: it has a whole lease once the engine is back.
+        this.#seenMs = world.nowMs();
         await world.pause(PAUSE_MS);
         return;
       case 'gone':
