@@ -154,8 +154,10 @@ export function writeResults(file: string | undefined, results: object): void {
   else writeFileSync(file, text);
 }
 
-/** The command as people type it. */
+/** The command as people type it, without the files that it reads and writes. */
 function titleOf([, file = '', ...flags]: readonly string[]): string {
-  const shown = flags.filter((word, at) => word !== '--plot' && flags[at - 1] !== '--plot');
+  const isFile = (word: string | undefined): boolean =>
+    /^--(?:plot|output|html|peer|kubeconfig)$/.test(word ?? '');
+  const shown = flags.filter((word, at) => !isFile(word) && !isFile(flags[at - 1]));
   return ['megaplane bench', basename(file, '.ts'), ...shown].join(' ');
 }

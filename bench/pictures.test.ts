@@ -6,7 +6,7 @@ test('numbers of a table become bars, row by row, and words become names', () =>
   const groups = groupsOf({
     head: ['', 'goal', 'ours', 'etcd'],
     rows: [
-      ['puts', '-', '123,456/s', '4.2e3'],
+      ['puts', '29 x', '123,456/s', '4.2e3'],
       ['p99', 'fast', '3.5 ms', '7 ms'],
       ['nothing', 'here', '', '-'],
     ],

@@ -1,5 +1,7 @@
 /** What every benchmark can be asked for besides its tables: `--plot FILE.svg` (or `.png`). */
-import { barSvg, writePicture, type BarPlot } from 'megaplane/plot';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import type { BarPlot } from 'megaplane/plot';
 
 export interface Table {
   readonly head: readonly string[];
@@ -23,22 +25,27 @@ export function keepTable(table: Table): void {
   tables.push(table);
 }
 
-/** Draws what was printed, where it was asked for. A failure is told and is the exit code. */
+/**
+ * Draws what was printed, where it was asked for, in a process of its own: benchmarks end at once
+ * when they are done. A failure is told, and is the exit code.
+ */
 export function drawTables(title: string): void {
-  const file = plotFile;
-  if (file === undefined) return;
-  barSvg({ title, groups: tables.flatMap((table) => groupsOf(table)) })
-    .then((svg) => writePicture(file, svg))
-    .catch((error: unknown) => {
-      process.stderr.write(`--plot: ${(error as Error).message}\n`);
-      process.exitCode = 1;
-    });
+  if (plotFile === undefined) return;
+  const groups = tables.flatMap((table) => groupsOf(table));
+  const program = join(import.meta.dirname, 'draw.ts');
+  const { status } = spawnSync(process.execPath, [program, plotFile], {
+    input: JSON.stringify({ title, groups }),
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  if (status !== 0) process.exitCode = 1;
 }
 
 /** Each row is a group with a scale of its own: rows have units of their own. */
 export function groupsOf({ head, rows }: Table): BarPlot['groups'] {
   return rows.slice(0, ROWS_MAX).flatMap((row) => {
-    const words = row.filter((cell, column) => column === 0 || Number.isNaN(numberIn(cell)));
+    const words = row.filter(
+      (cell, column) => column === 0 || (Number.isNaN(numberIn(cell)) && !cell.endsWith(' x')),
+    );
     const bars = row.flatMap((cell, column) => {
       const value = numberIn(cell);
       if (column === 0 || Number.isNaN(value)) return [];
@@ -49,8 +56,9 @@ export function groupsOf({ head, rows }: Table): BarPlot['groups'] {
   });
 }
 
-/** The number that a cell begins with: `12,345/s`, `4.2 ms`; NaN for words. */
+/** The number that a cell begins with: `12,345/s`, `4.2 ms`; NaN for words and for `3.1 x`. */
 function numberIn(cell: string): number {
+  if (cell.endsWith(' x')) return NaN;
   const found = /^-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?/.exec(cell.trim())?.[0];
   return found === undefined ? NaN : Number(found.replaceAll(',', ''));
 }

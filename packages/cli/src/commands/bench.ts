@@ -21,6 +21,7 @@ const BENCHES = {
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   up: 'a whole cluster from nothing: timings, memory, processor time',
+  compare: 'the same work on ours, etcd and kube-apiserver, as ratios',
   nodes: 'creates Nodes on any server, by number',
   pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',
   delete: 'deletes numbered objects on any server, and waits until they are gone',

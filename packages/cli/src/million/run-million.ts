@@ -53,6 +53,7 @@ export async function runMillion(options: MillionOptions): Promise<number> {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     rmSync(dataDir, { recursive: true, force: true });
   }
+  if (recorder.history.rows === 0) throw new Error('nothing was seen: the cluster did not start');
   const record = recorder.record({ machine: machine(), command: options.command });
   await writeReport(options.out, record);
   return record.isWhole ? 0 : 1;

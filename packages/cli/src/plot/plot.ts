@@ -56,7 +56,7 @@ const CONFIG = {
     tickColor: '#dfe5e8',
     titleFontWeight: 'normal',
   },
-  title: { anchor: 'start', color: '#14212b', fontSize: 13 },
+  title: { anchor: 'start', color: '#14212b', fontSize: 13, limit: WIDTH },
   legend: { orient: 'top', title: null, labelColor: '#445764', symbolType: 'stroke' },
   range: { category: COLOURS },
 } as const;
