@@ -46,6 +46,30 @@ export function shownEndpoint(
   return { address, isLeased, leavesEndpoints: isNone || isLeased };
 }
 
+/**
+ * What the serving certificate says besides the names of the Service: everything under which this
+ * server is reached. Pods reach it at the first address of each range of Services, and a server
+ * that listens on all interfaces at each of theirs.
+ */
+export function servingNames(
+  { bindAddress, externalHostname }: { bindAddress: string; externalHostname?: string },
+  advertised: string,
+  serviceAddresses: readonly string[],
+): readonly string[] {
+  const isWild = bindAddress === '0.0.0.0' || bindAddress === '::';
+  const own = isWild ? interfaceAddresses() : [bindAddress];
+  const addresses = [...own, advertised, ...serviceAddresses].filter((name) => isIP(name) !== 0);
+  return externalHostname === undefined ? addresses : [...addresses, externalHostname];
+}
+
+/** Of all interfaces; those of a link alone need a zone, which certificates do not have. */
+function interfaceAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ scopeid }) => (scopeid ?? 0) === 0)
+    .map(({ address }) => address);
+}
+
 /** The address that clients on this machine use. */
 export function localAddress(bindAddress: string): string {
   if (bindAddress === '0.0.0.0') return '127.0.0.1';
@@ -73,6 +97,12 @@ function isLoopback(address: string): boolean {
 function textOf(address: string): string {
   const ip = parseIp(address);
   return ip === undefined ? address : ipText(ip);
+}
+
+/** An address of this machine that others reach, of this family only; undefined: it has none. */
+export function reachableAddress(bindAddress: string, isSix: boolean): string | undefined {
+  const found = interfaceAddress(bindAddress);
+  return found !== undefined && isIP(found) === (isSix ? 6 : 4) ? found : undefined;
 }
 
 /** Of the family that is listened on, where there is one. */

@@ -16,6 +16,8 @@ import type { World } from '../lister/world.ts';
 import type { KubeletFlags } from '../webhook/target.ts';
 
 const row = emptyRow();
+/** Simulated nodes have it: their kubelets are one port, reached by its name, not at addresses. */
+const SIMULATED_LABEL = 'megaplane.dev/simulated';
 
 export interface KubeletAddress {
   readonly host: string;
@@ -37,7 +39,8 @@ export function kubeletOf(
     return failed(notFound(asked, name));
   }
   const node = decodeRow(served, row, row.modRevision);
-  const host = preferredAddress(node, addressTypes);
+  const isSimulated = labelOf(node, SIMULATED_LABEL) === 'true';
+  const host = preferredAddress(node, isSimulated ? ['Hostname', ...addressTypes] : addressTypes);
   if (host === null) {
     const known = listAt(node, 'status', 'addresses').map((one) => JSON.stringify(one));
     const text = `no preferred addresses found; known addresses: [${known.join(' ')}]`;
@@ -55,14 +58,12 @@ function preferredAddress(node: JsonObject, types: readonly string[]): string | 
       if (stringAt(one, 'type') === type && address !== '') return address;
     }
     // the last resort of upstream for names: the label that every kubelet sets
-    const label = type === 'Hostname' ? hostnameLabel(node) : '';
+    const label = type === 'Hostname' ? labelOf(node, 'kubernetes.io/hostname') : '';
     if (label !== '') return label;
   }
   return null;
 }
 
-function hostnameLabel(node: JsonObject): string {
-  const labels = node['metadata'] as JsonObject | undefined;
-  const value = (labels?.['labels'] as JsonObject | undefined)?.['kubernetes.io/hostname'];
-  return typeof value === 'string' ? value : '';
+function labelOf(node: JsonObject, label: string): string {
+  return stringAt(node, 'metadata', 'labels', label);
 }

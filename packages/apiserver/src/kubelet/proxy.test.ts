@@ -4,7 +4,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { request, type IncomingMessage } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -110,6 +110,27 @@ test('logs come from the kubelet, by the server’s certificate alone', async ()
     kubelet.seen.at(-1),
     'GET /containerLogs/default/p/c?tailLines=5&timestamps=true the-apiserver no authorization',
   );
+});
+
+test('a kubelet without a serving certificate is told of, with what to do', async () => {
+  // what Go's server sends where it has no certificate: an alert of number 80, and nothing else
+  const mute = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(Uint8Array.of(0x15, 3, 3, 0, 2, 2, 80)));
+  });
+  mute.listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  const { port } = mute.address() as AddressInfo;
+  await make('/api/v1/nodes', node('mute', port));
+  await make(PODS, pod('silent', 'mute', ['c']));
+  const log = await ask('GET', `${PODS}/silent/log`);
+  const { message } = JSON.parse(log.text) as { message: string };
+  const told =
+    /: remote error: tls: internal error \(the kubelet has no serving certificate: .*csr/;
+  assert.match(message, told);
+  const exec = await ask('POST', `${PODS}/silent/exec?command=a&stdout=true`);
+  assert.notEqual(exec.code, 200);
+  mute.close();
 });
 
 test('a followed log streams, and ends at the kubelet when the client goes', async () => {

@@ -6,7 +6,7 @@ import { clientTls } from '@megaplane/base/tls-parts';
 import { unclassified } from '@megaplane/machinery/status';
 import { fieldLines } from '@megaplane/wire/http1-output';
 import type { Call } from '../request/call.ts';
-import { goText } from '../webhook/dial-text.ts';
+import { goText, withAdvice } from '../webhook/dial-text.ts';
 import { answerFields, joinEnds, type Answer } from './joined-ends.ts';
 import type { Target } from '../webhook/target.ts';
 import { isTunnel, tunnel, tunnelFields } from './spdy-tunnel.ts';
@@ -93,7 +93,8 @@ function askUpgrade(
     ended();
     if (exchange.closed) return;
     const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    call.fail(unclassified(`error dialing backend: ${goText(error, address)}`));
+    const why = withAdvice(goText(error, address), target);
+    call.fail(unclassified(`error dialing backend: ${why}`));
   });
   const timer = afterMs(ANSWER_MS_MAX, () => fail(new Error('dial timeout')));
   const onData = guarded((bytes: Buffer): void => {

@@ -47,7 +47,7 @@ export const probeLocally: HealthProbe = (port, then) => {
     'error',
     guarded((error) => {
       const target = { host: HOST, port, path: PATH, isTls: true };
-      then(false, requestText('GET', target, error));
+      then(false, requestText('GET', { ...target, peer: 'workload' }, error));
     }),
   );
   asked.end();

@@ -3,7 +3,6 @@
 import { afterMs, everyMs, guarded, nextTurn, pauseMs, tellErrors } from '@megaplane/base/deferred';
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { makePrivateDirectory } from '@megaplane/base/private-file';
 import { LocalServices } from '../aggregator/local-services.ts';
@@ -47,6 +46,7 @@ import type { ApiServer } from './server.ts';
 import { repairServices } from '../registry/service/services.ts';
 import {
   localAddress,
+  servingNames,
   shownEndpoint,
   type EndpointFlags,
   type ShownEndpoint,
@@ -141,10 +141,10 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
   const { storage, embedded, failure } = opened;
   const address = localAddress(options.bindAddress);
   const shown = shownEndpoint(options, options.bindAddress, storage.isShared);
-  const names = [options.bindAddress, shown.address].filter((name) => isIP(name) !== 0);
+  const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, shown.address);
+  const names = servingNames(options, shown.address, serviceRanges.map(firstAddressOf));
   const signsItself = options.serviceAccountSigningKeyFile === undefined;
   const pki = openPki(options.dataDir, names, Date.now(), signsItself);
-  const serviceRanges = serviceRangesOf(options.serviceClusterIpRange, shown.address);
   const { server, audit, webhooks, stopFollowing } = await makeServer(
     options,
     pki,

@@ -7,13 +7,27 @@ import type { Target } from './target.ts';
 /** As Go's client says it: kubectl shows it as it is. */
 export function requestText(
   verb: string,
-  target: Pick<Target, 'host' | 'port' | 'path' | 'isTls'>,
+  target: Pick<Target, 'host' | 'port' | 'path' | 'isTls' | 'peer'>,
   error: Error,
 ): string {
   const host = target.host.includes(':') ? `[${target.host}]` : target.host;
   const url = `${target.isTls ? 'https' : 'http'}://${host}:${target.port}${target.path}`;
   const method = verb.charAt(0) + verb.slice(1).toLowerCase();
-  return `${method} ${JSON.stringify(url)}: ${goText(error, `${host}:${target.port}`)}`;
+  const why = withAdvice(goText(error, `${host}:${target.port}`), target);
+  return `${method} ${JSON.stringify(url)}: ${why}`;
+}
+
+/** What Go's client says of the alert that a server without a certificate ends a handshake by. */
+const NO_CERTIFICATE = 'remote error: tls: internal error';
+
+/** A kubelet whose request for a serving certificate waits has none: what to do is told. */
+export function withAdvice(text: string, { peer }: Pick<Target, 'peer'>): string {
+  if (text !== NO_CERTIFICATE || peer !== 'kubelet') return text;
+  return (
+    `${text} (the kubelet has no serving certificate: find its request by "kubectl get csr" and ` +
+    'approve it by "kubectl certificate approve NAME", or start the controllers with ' +
+    '--approve-kubelet-serving)'
+  );
 }
 
 const DIALS: Readonly<Record<string, string>> = {
@@ -46,6 +60,7 @@ export function goWords(message: string): string {
   if (/wrong version number/.test(message)) {
     return 'http: server gave HTTP response to HTTPS client';
   }
+  if (/alert (?:internal error|number 80)/.test(message)) return NO_CERTIFICATE;
   if (/altnames|does not match certificate/i.test(message))
     return CERTIFICATE_FAULT + otherName(message);
   if (/expired/.test(message))

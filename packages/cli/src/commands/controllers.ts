@@ -16,7 +16,7 @@ import type { KlogFlags, LogFlags } from '../service/logging.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
 import { serve } from '../service/service.ts';
 import { durationOption, flagValue, flagValues, given, positive } from '../parsers/flag-parsers.ts';
-import { wholeNumber, words } from '../parsers/flag-parsers.ts';
+import { oneOf, wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 /** kube-controller-manager's. */
 const PORT = 10_257;
@@ -33,6 +33,8 @@ interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
   readonly unhealthyZoneThreshold: number;
   readonly terminatedPodGcThreshold: number;
   readonly rootCaFile?: string;
+  readonly approveKubeletServing?: true;
+  readonly nodeCidrAllocator: 'range' | 'plan';
   readonly allocateNodeCidrs?: boolean;
   readonly clusterCidr?: readonly string[];
   readonly serviceClusterIpRange?: readonly string[];
@@ -61,6 +63,10 @@ function described(): Command {
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
     .option('--root-ca-file <file>', 'for kube-root-ca.crt (default: the CA of the kubeconfig)');
   const controllers = addSigningFlags(command)
+    .option(
+      '--approve-kubelet-serving',
+      'approve requests of kubelets for serving certificates with the names of their nodes',
+    )
     .optionsGroup('Controllers:')
     .addOption(featureGatesOption('kube-controller-manager'))
     .option('--controllers <list>', 'which ones: *, name, or -name', words, ['*'])
@@ -116,6 +122,12 @@ function withAddressOptions(command: Command): Command {
     .optionsGroup('Addresses of nodes:')
     .option('--allocate-node-cidrs [bool]', 'give nodes blocks of --cluster-cidr', flagValue, false)
     .option('--cluster-cidr <blocks>', 'one block, or one of each family', words)
+    .option(
+      '--node-cidr-allocator <how>',
+      'range: the next free block; plan: that of the number of the node (see docs/network.md)',
+      oneOf(['range', 'plan']),
+      'range',
+    )
     .option('--service-cluster-ip-range <blocks>', 'of services: not given to nodes', words)
     .option('--node-cidr-mask-size <bits>', 'of a block of a node (24, 64)', wholeNumber(0, 128))
     .option('--node-cidr-mask-size-ipv4 <bits>', 'where there are two families', wholeNumber(0, 32))
@@ -169,6 +181,7 @@ function optionsOf(flags: Flags): Omit<ControllersOptions, 'log'> {
     leaderElect: flags.leaderElect ?? true,
     election: electionOf(flags),
     ...given(flags, ['rootCaFile', 'clusterCidr', 'serviceClusterIpRange', 'allocateNodeCidrs']),
+    ...given(flags, ['approveKubeletServing', 'nodeCidrAllocator']),
     ...given(flags, ['nodeCidrMaskSize', 'nodeCidrMaskSizeIpv4', 'nodeCidrMaskSizeIpv6']),
     legacyTokenCleanUpPeriodMs: flags.legacyServiceAccountTokenCleanUpPeriod,
     metricsAddress: flags.metricsAddress,

@@ -3,14 +3,23 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
 import { chosenPort, SECURE_PORT, usualPorts } from '../up/ports.ts';
-import type { Component } from '../up/plan.ts';
-import { durabilityModes, list, oneOf, path, urls, wholeNumber } from '../parsers/flag-parsers.ts';
+import type { OutsideFlags } from '../up/outside.ts';
+import type { Component, OutsideOptions } from '../up/plan.ts';
+import {
+  durabilityModes,
+  flagValue,
+  list,
+  oneOf,
+  path,
+  urls,
+  wholeNumber,
+} from '../parsers/flag-parsers.ts';
 
 const EXIT_USAGE = 2;
 export const NODES_MAX = 100_000_000;
 export const PODS_MAX = 100_000_000;
 
-interface Flags {
+interface Flags extends OutsideFlags {
   readonly nodes: number;
   readonly pods: number;
   readonly dataDir: string;
@@ -69,6 +78,11 @@ export function upCommand(done: (exitCode: number) => void): Command {
     )
     .option('--etcd-servers <urls>', 'keep objects in this etcd, not in the embedded store')
     .optionsGroup('Access:')
+    .option('--join', 'other machines may join: all that their kubelets need (see docs/up.md)')
+    .option('--bind-address <ip>', 'where to listen (127.0.0.1; with --join all interfaces)')
+    .option('--advertise-address <ip>', 'where other machines and pods reach the API server')
+    .option('--service-cluster-ip-range <networks>', 'of services: one, or one of each family')
+    .option('--enable-bootstrap-token-auth [bool]', 'take tokens of Secrets', flagValue)
     .option(
       '--secure-port <port>',
       'of the API server; 0 = a free one; left alone: 6443, or the next one that is free',
@@ -90,7 +104,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
       8080,
     );
   return addRunOptions(command).action(async (flags: Flags) => {
-    const fault = missingComponent(flags);
+    const fault = missingComponent(flags) ?? (await wrongOutside(flags));
     if (fault !== undefined) command.error(`error: ${fault}`, { exitCode: EXIT_USAGE });
     const isDefault = (name: string): boolean => command.getOptionValueSource(name) === 'default';
     // nobody looks at what ends by itself, unless it is asked for
@@ -123,7 +137,9 @@ function addRunOptions(command: Command): Command {
 
 /** What would be waited for although nobody is there who does it. */
 function missingComponent(flags: Flags): string | undefined {
-  const { pods, exitWhen, components = COMPONENTS } = flags;
+  const { pods, exitWhen, nodes, components = COMPONENTS } = flags;
+  if (nodes === 0 && pods > 0) return '--pods needs --nodes above 0: nobody else says they run';
+  if (nodes === 0) return undefined;
   const missing = (what: string, needed: readonly Component[]): string | undefined => {
     const absent = needed.filter((name) => !components.includes(name));
     const verb = absent.length === 1 ? 'is' : 'are';
@@ -132,6 +148,21 @@ function missingComponent(flags: Flags): string | undefined {
   };
   const ofPods = pods === 0 ? undefined : missing('--pods', ['scheduler', 'nodes']);
   return ofPods ?? (exitWhen === undefined ? undefined : missing('--exit-when', ['nodes']));
+}
+
+/** Code of the API server is read only where somebody comes from outside. */
+async function outside(flags: Flags): Promise<OutsideOptions | undefined | string> {
+  const { join, bindAddress, advertiseAddress, serviceClusterIpRange } = flags;
+  const asked = [join, bindAddress, advertiseAddress, serviceClusterIpRange];
+  const { enableBootstrapTokenAuth } = flags;
+  if ([...asked, enableBootstrapTokenAuth].every((one) => one === undefined)) return undefined;
+  const { outsideOf } = await import('../up/outside.ts');
+  return outsideOf(flags);
+}
+
+async function wrongOutside(flags: Flags): Promise<string | undefined> {
+  const found = await outside(flags);
+  return typeof found === 'string' ? found : undefined;
 }
 
 async function run(flags: Flags, isDefault: (name: string) => boolean): Promise<number> {
@@ -145,6 +176,10 @@ async function run(flags: Flags, isDefault: (name: string) => boolean): Promise<
   const securePort = await chosenPort('--secure-port', asked, isDefault('securePort'), say);
   const pagePort = await chosenPort('--page-port', flags.pagePort, isDefault('pagePort'), say);
   const ports = await usualPorts(securePort);
+  const found = await outside(flags);
+  // who asks for no nodes starts no simulator: nodes of others would have one beside their kubelet
+  const wanted = flags.components ?? COMPONENTS;
+  const components = flags.nodes === 0 ? wanted.filter((name) => name !== 'nodes') : wanted;
   const options = {
     ...flags,
     securePort,
@@ -158,8 +193,9 @@ async function run(flags: Flags, isDefault: (name: string) => boolean): Promise<
     durability: flags.durability,
     etcdServers: flags.etcdServers,
     stages: flags.stages ?? [],
-    components: flags.components ?? COMPONENTS,
+    components,
     exitWhen: flags.exitWhen,
+    ...(found === undefined || typeof found === 'string' ? {} : { outside: found }),
   };
   const { runDry, runUp } = await import('../up/run.ts');
   return flags.dryRun === true ? runDry(options) : runUp(options);

@@ -1,11 +1,22 @@
 /** Which children `up` starts, in which order, with which flags. */
 import { join } from 'node:path';
 import { UNIX_PATH_BYTES_MAX } from '@megaplane/base/limits';
+import { SIMULATED_SELECTOR } from '@megaplane/nodes/node-object';
 import { ENGINE_FLAGS } from '../service/huge-pages.ts';
 import type { ChildPlan } from './children.ts';
 
 export const COMPONENTS = ['apiserver', 'controllers', 'scheduler', 'nodes'] as const;
 export type Component = (typeof COMPONENTS)[number];
+
+/** How machines outside reach the API server of `up`, and what is made ready for them. */
+export interface OutsideOptions {
+  readonly bindAddress?: string;
+  readonly advertiseAddress?: string;
+  readonly serviceClusterIpRange?: string;
+  readonly bootstrapTokens: boolean;
+  /** Kubelets of other machines are expected: see `--join` in docs/up.md. */
+  readonly isJoinable: boolean;
+}
 
 export interface UpOptions {
   readonly nodes: number;
@@ -13,6 +24,8 @@ export interface UpOptions {
   readonly dataDir: string;
   readonly ephemeral: boolean;
   readonly securePort: number;
+  /** Who other machines meet, and how; absent: nobody comes from outside. */
+  readonly outside?: OutsideOptions;
   /** Where all simulated kubelets listen; 0: a free one. */
   readonly kubeletPort: number;
   /** Where scheduler and controllers say how they are; 0: nowhere. */
@@ -132,7 +145,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       if (options.listenClientUrls !== undefined) {
         flags.push('--listen-client-urls', options.listenClientUrls);
       }
-      return flags;
+      return [...flags, ...outsideFlags(options.outside)];
     }
     case 'controllers':
       // Alone on its data directory, so there is nobody to wait for.
@@ -141,6 +154,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
         ...healthFlags(options.controllersPort),
         ...['--cluster-signing-cert-file', join(options.dataDir, 'pki', 'ca.crt')],
         ...['--cluster-signing-key-file', join(options.dataDir, 'pki', 'ca.key')],
+        ...joinFlags(options.outside),
       ];
     case 'scheduler':
       return [
@@ -149,6 +163,8 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       ];
     case 'nodes': {
       const flags = ['--create', `${options.nodes}`];
+      // nodes of others, and those of machines, are not ours
+      flags.push('--manage-nodes-with-label-selector', SIMULATED_SELECTOR);
       flags.push('--server-address', `127.0.0.1:${options.kubeletPort}`);
       // the API server of the same machine finds every kubelet there, and shows its certificate
       flags.push('--node-name', 'localhost', '--client-ca-file', files.authority, '--metrics-api');
@@ -158,6 +174,29 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       return flags;
     }
   }
+}
+
+function outsideFlags(outside: OutsideOptions | undefined): readonly string[] {
+  if (outside === undefined) return [];
+  const { bindAddress, advertiseAddress, serviceClusterIpRange, bootstrapTokens, isJoinable } =
+    outside;
+  return [
+    ...(bindAddress === undefined ? [] : ['--bind-address', bindAddress]),
+    ...(advertiseAddress === undefined ? [] : ['--advertise-address', advertiseAddress]),
+    ...(serviceClusterIpRange === undefined
+      ? []
+      : ['--service-cluster-ip-range', serviceClusterIpRange]),
+    ...(bootstrapTokens ? ['--enable-bootstrap-token-auth=true'] : []),
+    // the names of other machines need not be known here, as kubeadm has it
+    ...(isJoinable ? ['--kubelet-preferred-address-types', 'InternalIP,ExternalIP,Hostname'] : []),
+  ];
+}
+
+/** Tokens end, cluster-info is signed, and kubelets get certificates for their ports. */
+function joinFlags(outside: OutsideOptions | undefined): readonly string[] {
+  if (outside?.isJoinable !== true) return [];
+  const names = ['*', 'bootstrap-signer-controller', 'token-cleaner-controller'];
+  return ['--controllers', names.join(','), '--approve-kubelet-serving'];
 }
 
 /** The API server asks for the health of both at their usual ports, as kube-apiserver does. */

@@ -10,7 +10,8 @@ import type { PartOptions } from '../framework/part-options.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 import { parseRequest, type CertificateRequest } from '@megaplane/machinery/certificate-request';
-import { clientObjection, KUBELET_CLIENT, objection } from './signers.ts';
+import { judgeServing } from './serving-approval.ts';
+import { clientObjection, KUBELET_CLIENT, KUBELET_SERVING, objection } from './signers.ts';
 import { isOver, lifeMs, signRequest, type Authority } from './signing.ts';
 
 const WORKERS = 5;
@@ -160,12 +161,23 @@ const APPROVALS = [
 
 /** Approves kubelets' client certificates for those who may ask for them. */
 export class ApprovingPart extends RequestPart {
-  constructor(options: CertificateOptions) {
+  constructor(options: CertificateOptions & { readonly approvesServing: boolean }) {
     const { client } = options;
     super(options, 'certificate', async (name, object) => {
       const isDecided = ['Approved', 'Denied'].some((one) => conditionOf(object, one));
       if (isDecided || stringAt(object, 'status', 'certificate') !== '') return 'done';
-      if (stringAt(object, 'spec', 'signerName') !== KUBELET_CLIENT) return 'done';
+      const signer = stringAt(object, 'spec', 'signerName');
+      if (signer === KUBELET_SERVING && options.approvesServing) {
+        const verdict = await judgeServing(client, object, requestOf(object), usagesOf(object));
+        if (verdict !== 'approved') return verdict === 'later' ? 'retry' : 'done';
+        return approve(
+          client,
+          name,
+          object,
+          'Auto approving kubelet serving certificate of the node.',
+        );
+      }
+      if (signer !== KUBELET_CLIENT) return 'done';
       const request = requestOf(object);
       if (typeof request === 'string' || clientObjection(request, usagesOf(object)) !== '') {
         return 'done';
@@ -175,14 +187,23 @@ export class ApprovingPart extends RequestPart {
         const verdict = await isAllowed(client, object, subresource);
         if (verdict === undefined) return 'retry';
         if (!verdict) continue;
-        const approval = { type: 'Approved', status: 'True', reason: 'AutoApproved', message };
-        const conditions = [...listAt(object, 'status', 'conditions'), approval];
-        return put(client, name, 'approval', object, { conditions });
+        return approve(client, name, object, message);
       }
       // Whoever asks may be given the right later.
       return 'retry';
     });
   }
+}
+
+function approve(
+  client: Client,
+  name: string,
+  object: JsonObject,
+  message: string,
+): Promise<WorkResult> {
+  const approval = { type: 'Approved', status: 'True', reason: 'AutoApproved', message };
+  const conditions = [...listAt(object, 'status', 'conditions'), approval];
+  return put(client, name, 'approval', object, { conditions });
 }
 
 /** Whether who asks may have such a certificate; undefined where the server does not say. */

@@ -14,6 +14,7 @@ import {
   newRequest,
   type Wanted,
 } from '@megaplane/machinery/certificate-request.sim';
+import type { ControllersOptions } from '../framework/options.ts';
 import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 import { parseRequest } from '@megaplane/machinery/certificate-request';
@@ -142,16 +143,13 @@ class ReviewingApi extends WorkloadApi {
   }
 }
 
-async function started(): Promise<ReviewingApi> {
+async function started(more: Partial<ControllersOptions> = {}): Promise<ReviewingApi> {
   const api = new ReviewingApi();
   const names = ['signing', 'approving', 'cleaner'];
   const all = names.map((one) => `certificatesigningrequest-${one}-controller`);
-  startManager(
-    api,
-    all,
-    {},
-    { authorities: new Map(Object.values(SIGNERS).map((one) => [one, AUTHORITY])) },
-  );
+  startManager(api, all, more, {
+    authorities: new Map(Object.values(SIGNERS).map((one) => [one, AUTHORITY])),
+  });
   await api.advance(100);
   return api;
 }
@@ -190,6 +188,62 @@ test('a kubelet is given its certificate; who may not ask for one waits', async 
   assert.notEqual(stringAt(statusOf(api, 'other'), 'certificate'), '', 'asked again and again');
   await ask(api, 'node', { username: 'stranger' });
   assert.notEqual(stringAt(statusOf(api, 'node'), 'certificate'), '');
+});
+
+test('a serving certificate is approved where its names are all the node’s', async () => {
+  const serving = (wanted: Wanted, more: JsonObject = {}): JsonObject => ({
+    request: Buffer.from(newRequest(wanted)).toString('base64'),
+    signerName: 'kubernetes.io/kubelet-serving',
+    usages: ['digital signature', 'server auth'],
+    groups: ['system:nodes', 'system:authenticated'],
+    ...more,
+  });
+  const dnsNames = ['n1', 'N1.example.com'];
+  const addresses = [
+    [10, 0, 0, 1],
+    [0xfd, ...Array.from({ length: 14 }, () => 0), 1],
+  ];
+  const own = { ...KUBELET, dnsNames, addresses };
+  const of = (api: WorkloadApi, name: string): string =>
+    stringAt(listAt(statusOf(api, name), 'conditions')[0], 'reason');
+  const api = await started({ approveKubeletServing: true });
+  await ask(api, 'early', serving(own));
+  assert.equal(of(api, 'early'), '', 'there is no node yet');
+  const told = [
+    { type: 'Hostname', address: 'n1' },
+    { type: 'InternalDNS', address: 'n1.example.com' },
+    { type: 'InternalIP', address: '10.0.0.1' },
+    { type: 'InternalIP', address: 'fd00:0::1' },
+  ];
+  const node = {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'n1' },
+    status: { addresses: told },
+  };
+  await api.request({ method: 'POST', path: '/api/v1/nodes', body: node });
+  await api.advance(5_000);
+  assert.equal(of(api, 'early'), 'AutoApproved');
+  assert.notEqual(stringAt(statusOf(api, 'early'), 'certificate'), '');
+  const refused: readonly (readonly [string, JsonObject])[] = [
+    ['name', serving({ ...own, dnsNames: ['n1', 'kubernetes.default.svc'] })],
+    ['address', serving({ ...own, addresses: [[10, 0, 0, 2]] })],
+    ['short', serving({ ...own, addresses: [[10, 0]] })],
+    ['asker', serving(own, { username: 'system:node:n2' })],
+    ['groups', serving(own, { groups: ['system:authenticated'] })],
+    ['usages', serving(own, { usages: ['digital signature', 'client auth'] })],
+    ['nameless', serving(KUBELET)],
+  ];
+  for (const [name, spec] of refused) {
+    await ask(api, name, spec);
+    await api.advance(5_000);
+    assert.equal(of(api, name), '', name);
+  }
+  const usual = await started();
+  await usual.request({ method: 'POST', path: '/api/v1/nodes', body: node });
+  await ask(usual, 'own', serving(own));
+  await usual.advance(5_000);
+  assert.equal(of(usual, 'own'), '', 'nobody asked for it');
 });
 
 test('an authority whose time is over signs nothing', () => {

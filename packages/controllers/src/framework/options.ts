@@ -163,6 +163,10 @@ export interface KeyPairFiles {
 /** Defaults of kube-controller-manager where a field is left out. */
 export interface ControllersOptions {
   readonly kubeconfig: string;
+  /** Kubelets' requests for serving certificates are approved where all names are the node's. */
+  readonly approveKubeletServing?: boolean;
+  /** `plan`: the blocks of a node follow from its number; default `range`: the next free ones. */
+  readonly nodeCidrAllocator?: 'range' | 'plan';
   /** `*`, `name`, `-name`, in the order given; default all. */
   readonly controllers?: readonly string[];
   /** How often nodes are looked at; default 5 s. */

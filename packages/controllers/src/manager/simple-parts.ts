@@ -109,7 +109,8 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
     make: (context) => {
       const pools = poolsOf(context.options);
       if (typeof pools === 'string') throw new Error(pools);
-      return pools.length === 0 ? undefined : new NodeCidrsPart({ ...context, pools });
+      const isPlanned = context.options.nodeCidrAllocator === 'plan';
+      return pools.length === 0 ? undefined : new NodeCidrsPart({ ...context, pools, isPlanned });
     },
   },
   'service-cidr-controller': {
@@ -126,7 +127,10 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
   },
   'certificatesigningrequest-approving-controller': {
     component: 'certificate-controller',
-    make: (context) => new ApprovingPart(context),
+    make: (context) => {
+      const approvesServing = context.options.approveKubeletServing === true;
+      return new ApprovingPart({ ...context, approvesServing });
+    },
   },
   'certificatesigningrequest-cleaner-controller': {
     component: 'certificate-controller',

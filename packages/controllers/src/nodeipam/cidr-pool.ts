@@ -7,6 +7,8 @@ import { isIP } from 'node:net';
 
 /** A block is cut into at most so many pieces: sixteen bits between the two masks. */
 export const MASK_BITS_MAX = 16;
+/** A plan cuts it further: sixteen million pieces, two mebibytes of marks. */
+export const PLAN_BITS_MAX = 24;
 
 /** A block of addresses: `bits` wide, 32 or 128. */
 export interface Block {
@@ -79,13 +81,13 @@ export class CidrPool {
   passed = 0;
 
   /** `nodeMask` is that of a piece; throws where the block cannot be cut so. */
-  constructor(block: Block, nodeMask: number) {
+  constructor(block: Block, nodeMask: number, bitsMax: number = MASK_BITS_MAX) {
     const bits = nodeMask - block.mask;
     if (bits < 0 || nodeMask > block.bits) {
       throw new Error(`pieces of /${nodeMask} do not fit into ${blockText(block)}`);
     }
-    if (bits > MASK_BITS_MAX) {
-      const text = `${blockText(block)} has more than 2^${MASK_BITS_MAX} pieces of /${nodeMask}`;
+    if (bits > bitsMax) {
+      const text = `${blockText(block)} has more than 2^${bitsMax} pieces of /${nodeMask}`;
       throw new Error(text);
     }
     this.block = block;
@@ -110,6 +112,14 @@ export class CidrPool {
       return this.#piece(at);
     }
     return undefined;
+  }
+
+  /** The piece of this number, taken now; undefined where there is none, or another has it. */
+  take(at: number): Block | undefined {
+    this.passed = 0;
+    if (!(at >= 0 && at < this.size) || this.#isTaken(at)) return undefined;
+    this.#set(at, true);
+    return this.#piece(at);
   }
 
   /** All pieces that overlap a block are taken; false where none of them is of this pool. */

@@ -212,3 +212,31 @@ test('blocks that are given, found and freed are counted', async () => {
   ]);
   manager.stop();
 });
+
+test('by a plan a node has the block of its number, of more than 65,536 nodes', async () => {
+  const api = new WorkloadApi();
+  const clusterCidr = ['fd00:10::/72'];
+  startManager(api, ['node-ipam-controller'], {
+    ...FLAGS,
+    ...{ clusterCidr, nodeCidrAllocator: 'plan', serviceClusterIpRange: [] },
+  });
+  await api.advance(1_000);
+  for (const name of ['worker-1', 'node-16777215', 'other1', 'x-01', 'plain', 'node-16777216']) {
+    await addNode(api, name);
+  }
+  const annotations = { 'megaplane.dev/node-number': '7' };
+  const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'far', annotations }, spec: {} };
+  await api.request({ method: 'POST', path: '/api/v1/nodes', body });
+  await api.advance(1_000);
+  const of = (name: string): string => cidrsOf(api, name).split(' ')[0] ?? '';
+  assert.equal(of('worker-1'), 'fd00:10::1:0:0/96');
+  assert.equal(of('node-16777215'), 'fd00:10::ff:ffff:0:0/96');
+  assert.equal(of('far'), 'fd00:10::7:0:0/96');
+  // another has the block, or there is none of that number
+  for (const name of ['other1', 'x-01', 'plain', 'node-16777216']) assert.equal(of(name), '', name);
+  assert(api.events.includes('CIDRNotAvailable: Node other1 status is now: CIDRNotAvailable'));
+  // the number is free when its node has gone
+  await api.request({ method: 'DELETE', path: '/api/v1/nodes/worker-1', body: {} });
+  await api.advance(60_000);
+  assert.equal(of('other1'), 'fd00:10::1:0:0/96');
+});

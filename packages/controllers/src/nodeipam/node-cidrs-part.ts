@@ -9,18 +9,30 @@ import type { Announce } from '../framework/announce.ts';
 import type { ControllersOptions } from '../framework/options.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 import { CidrMetrics } from './cidr-metrics.ts';
-import { blockText, CidrPool, parseBlock, type Block } from './cidr-pool.ts';
+import {
+  blockText,
+  CidrPool,
+  MASK_BITS_MAX,
+  parseBlock,
+  PLAN_BITS_MAX,
+  type Block,
+} from './cidr-pool.ts';
+import { NodeNumbers } from './node-numbers.ts';
 
 const WORKERS = 30;
 const NODES = '/api/v1/nodes';
 const NODE_MASK_4 = 24;
 const NODE_MASK_6 = 64;
+/** Of a plan below a /64, as providers give it to a machine. */
+const NODE_MASK_6_PLANNED = 96;
 const ASSIGNED = Buffer.from('"podCIDR');
 /** A block that was not to be had is asked for again; a node that goes frees one at once. */
 const FULL_AGAIN_MS = 30_000;
 
 export interface NodeCidrsOptions extends PartOptions {
   readonly pools: readonly CidrPool[];
+  /** The pieces of a node are those of its number, and no others. */
+  readonly isPlanned: boolean;
   readonly announce: Announce;
 }
 
@@ -42,12 +54,14 @@ export function poolsOf(options: ControllersOptions): readonly CidrPool[] | stri
   const wrong = wrongMasks(options, blocks);
   if (wrong !== '') return wrong;
   const pools: CidrPool[] = [];
+  const isPlanned = options.nodeCidrAllocator === 'plan';
   for (const block of blocks) {
-    const usual = block.bits === 32 ? NODE_MASK_4 : NODE_MASK_6;
+    const usual = usualMask(block, isPlanned);
     const ofFamily =
       block.bits === 32 ? options.nodeCidrMaskSizeIpv4 : options.nodeCidrMaskSizeIpv6;
     try {
-      pools.push(new CidrPool(block, ofFamily || options.nodeCidrMaskSize || usual));
+      const mask = ofFamily || options.nodeCidrMaskSize || usual;
+      pools.push(new CidrPool(block, mask, isPlanned ? PLAN_BITS_MAX : MASK_BITS_MAX));
     } catch (error) {
       return `--cluster-cidr: ${(error as Error).message}`;
     }
@@ -58,6 +72,11 @@ export function poolsOf(options: ControllersOptions): readonly CidrPool[] | stri
     for (const pool of pools) pool.occupy(block);
   }
   return pools;
+}
+
+function usualMask({ bits, mask }: Block, isPlanned: boolean): number {
+  if (bits === 32) return NODE_MASK_4;
+  return isPlanned && mask > NODE_MASK_6 ? NODE_MASK_6_PLANNED : NODE_MASK_6;
 }
 
 /** What upstream says of masks that are not for these families; '' for nothing. */
@@ -93,6 +112,7 @@ export class NodeCidrsPart {
   readonly #blocks: Map<string, readonly Block[]> = new Map();
   readonly #metrics: CidrMetrics;
   readonly #waiting: Set<string> = new Set();
+  readonly #numbers = new NodeNumbers();
   /** The answer was lost, so the node may have its blocks or not: they stay taken meanwhile. */
   readonly #doubtful: Set<string> = new Set();
 
@@ -115,6 +135,7 @@ export class NodeCidrsPart {
           if (this.#blocks.has(name)) return;
           const object = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
           if (object.includes(ASSIGNED)) this.#adopt(name, object);
+          if (options.isPlanned) this.#numbers.note(name, object);
           if (!this.#blocks.has(name)) this.#workers.add(name);
         },
         onDelete: (row) => this.#release(this.#nodes.keyOf(row)),
@@ -149,6 +170,7 @@ export class NodeCidrsPart {
   #release(name: string): void {
     this.#waiting.delete(name);
     this.#doubtful.delete(name);
+    this.#numbers.forget(name);
     this.#workers.queue.drop(name);
     const blocks = this.#blocks.get(name);
     if (blocks === undefined) return;
@@ -175,7 +197,7 @@ export class NodeCidrsPart {
     if (this.#blocks.has(name)) return 'done';
     const blocks: Block[] = [];
     for (const pool of this.#options.pools) {
-      const block = pool.allocate();
+      const block = this.#options.isPlanned ? pool.take(this.#numbers.of(name)) : pool.allocate();
       // Whoever gets nothing of one family leaves the turns of the next families alone.
       if (block === undefined) break;
       blocks.push(block);

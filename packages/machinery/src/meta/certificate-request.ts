@@ -17,6 +17,8 @@ export interface CertificateRequest {
   readonly names: Uint8Array | undefined;
   readonly dnsNames: readonly string[];
   readonly addresses: number;
+  /** The addresses themselves, in network order: 4 or 16 bytes each, or what else was written. */
+  readonly addressBytes: readonly Uint8Array[];
   readonly emails: number;
   readonly uris: number;
 }
@@ -206,7 +208,10 @@ function namesOf(bytes: Buffer, attributes: DerValue): Buffer | undefined {
 
 function countNames(
   names: Buffer | undefined,
-): Pick<CertificateRequest, 'names' | 'dnsNames' | 'addresses' | 'emails' | 'uris'> {
+): Pick<
+  CertificateRequest,
+  'names' | 'dnsNames' | 'addresses' | 'addressBytes' | 'emails' | 'uris'
+> {
   const top = names === undefined ? undefined : derAt(names, 0, names.length);
   const list = names === undefined || top === undefined ? [] : childrenOf(names, top);
   const of = (tag: number): DerValue[] => list.filter((one) => one.tag === tag);
@@ -214,6 +219,7 @@ function countNames(
     names,
     dnsNames: of(0x82).map(({ start, end }) => names?.toString('latin1', start, end) ?? ''),
     addresses: of(0x87).length,
+    addressBytes: of(0x87).flatMap(({ start, end }) => names?.subarray(start, end) ?? []),
     emails: of(0x81).length,
     uris: of(0x86).length,
   };

@@ -1,6 +1,8 @@
 /**
  * Which nodes of the informer are ours, where labels on the server cannot say it: by annotations,
- * as kwok does. A node that gains or loses them comes and goes like one that is made and deleted.
+ * as kwok does, and none that the kubelet of a machine keeps, whatever selectors say, unless it was
+ * asked for by name. A node that becomes ours or another's comes and goes like one that is made and
+ * deleted: its pods and its lease are left as they are.
  */
 import { Uint8Column } from '@megaplane/base/column';
 import { objectAt } from '@megaplane/machinery/json';
@@ -13,7 +15,12 @@ import {
   parseLabelSelector,
   type LabelSelector,
 } from '@megaplane/machinery/selectors';
+import { findPath, pathOf, skipValue } from '@megaplane/machinery/scan';
 import type { InformerHandler } from '@megaplane/client/informer-options';
+
+const BOOT_ID = pathOf('nodeInfo', 'bootID');
+/** The two quotes of an empty text. */
+const EMPTY_BYTES = 2;
 
 /** A selector of a flag; throws an Error that names the flag. */
 export function selectorOf(flag: string, text: string): LabelSelector {
@@ -48,29 +55,49 @@ export class Disregard {
   }
 }
 
+/**
+ * True if a kubelet of a machine keeps the Node whose status is `bytes[start..end)`: it tells the
+ * boot of its kernel, which simulated ones (kwok's and ours) have none of.
+ */
+function isOfMachine(bytes: Uint8Array, start: number, end: number): boolean {
+  const at = start < 0 ? -1 : findPath(bytes, start, end, BOOT_ID);
+  return at >= 0 && skipValue(bytes, at, end) - at > EMPTY_BYTES;
+}
+
+export interface NodeFilterOptions {
+  /** Of annotations; `EVERYTHING` where they do not matter. */
+  readonly selector: LabelSelector;
+  /** Nodes of machines, too: they were asked for by name. */
+  readonly takesMachines?: boolean;
+  /** A node that would be ours is kept by the kubelet of a machine. */
+  onMachine?(id: number): void;
+}
+
+/** What a row is. */
+const OTHER = 0;
+const HELD = 1;
+const MACHINE = 2;
+
 export class NodeFilter {
   readonly handler: InformerHandler;
-  readonly #held = new Uint8Column();
+  readonly #state = new Uint8Column();
   readonly #scan = new ObjectScan();
-  readonly #selector: LabelSelector;
+  readonly #options: NodeFilterOptions;
 
-  constructor(selector: LabelSelector, inner: InformerHandler) {
-    this.#selector = selector;
-    if (selector.requirements.length === 0) {
-      this.handler = inner;
-      return;
-    }
+  constructor(options: NodeFilterOptions, inner: InformerHandler) {
+    this.#options = options;
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
-        const wasHeld = !isNew && this.#held.get(id) === 1;
-        const isHeld = this.#matches(bytes, start, end);
-        this.#held.set(id, isHeld ? 1 : 0);
-        if (isHeld) inner.onUpsert(id, !wasHeld, bytes, start, end);
-        else if (wasHeld) inner.onDelete(id, bytes, start, end);
+        const before = isNew ? OTHER : this.#state.get(id);
+        const now = this.#stateOf(bytes, start, end);
+        this.#state.set(id, now);
+        if (now === HELD) inner.onUpsert(id, before !== HELD, bytes, start, end);
+        else if (before === HELD) inner.onDelete(id, bytes, start, end);
+        if (now === MACHINE && before !== MACHINE) options.onMachine?.(id);
       },
       onDelete: (id, bytes, start, end) => {
-        if (this.#held.get(id) === 1) inner.onDelete(id, bytes, start, end);
-        this.#held.set(id, 0);
+        if (this.#state.get(id) === HELD) inner.onDelete(id, bytes, start, end);
+        this.#state.set(id, OTHER);
       },
       ...(inner.onSynced === undefined ? {} : { onSynced: () => inner.onSynced?.() }),
       ...(inner.onTrouble === undefined ? {} : { onTrouble: (text) => inner.onTrouble?.(text) }),
@@ -79,16 +106,23 @@ export class NodeFilter {
 
   /** Whether the row of the informer is one of ours. */
   holds(id: number): boolean {
-    return this.#selector.requirements.length === 0 || this.#held.get(id) === 1;
+    return this.#state.get(id) === HELD;
   }
 
-  #matches(bytes: Uint8Array, start: number, end: number): boolean {
+  #stateOf(bytes: Uint8Array, start: number, end: number): number {
     const scan = this.#scan;
-    if (!scan.scan(bytes, start, end) || scan.annotationsStart < 0) {
-      return matchesLabels(this.#selector, undefined);
-    }
-    const { annotationsStart, annotationsEnd } = scan;
+    const { selector, takesMachines } = this.#options;
+    const isScanned = scan.scan(bytes, start, end);
+    if (selector.requirements.length > 0 && !this.#matches(isScanned, bytes)) return OTHER;
+    if (takesMachines === true || !isScanned) return HELD;
+    return isOfMachine(bytes, scan.statusStart, scan.statusEnd) ? MACHINE : HELD;
+  }
+
+  #matches(isScanned: boolean, bytes: Uint8Array): boolean {
+    const { annotationsStart, annotationsEnd } = this.#scan;
+    const { selector } = this.#options;
+    if (!isScanned || annotationsStart < 0) return matchesLabels(selector, undefined);
     const text = Buffer.from(bytes.subarray(annotationsStart, annotationsEnd)).toString('utf8');
-    return matchesLabels(this.#selector, parseJson(text) as JsonObject);
+    return matchesLabels(selector, parseJson(text) as JsonObject);
   }
 }

@@ -29,5 +29,7 @@ export interface KubeletsOptions {
   onNode(id: number): void;
   /** With a common holder: the lease of a row is ours from now on, see `isHeld`. */
   onHeld?(id: number): void;
+  /** Somebody else renews the lease of a row: the node is left alone until that lease runs out. */
+  onLeft?(id: number): void;
   onTrouble?(message: string): void;
 }

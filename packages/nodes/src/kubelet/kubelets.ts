@@ -94,6 +94,8 @@ export class Kubelets {
   readonly #extras = new LeaseExtras();
   /** With a common holder: rows whose lease was found to be free, until it is written. */
   readonly #claimed: Set<number> = new Set();
+  /** Rows whose lease somebody else renews: left alone until that lease runs out. */
+  readonly #left: Set<number> = new Set();
   readonly #periodMs: number;
   #lastTickMs: number;
   #rows = 0;
@@ -162,6 +164,7 @@ export class Kubelets {
    * of several simulators one plays it.
    */
   isHeld(id: number): boolean {
+    if (this.#left.has(id)) return false;
     if (this.#options.holder === '' || this.#periodMs === 0) return true;
     const isKnown = this.#columns.leaseVersion.get(id) > 0 && !this.#columns.has(id, LOOK);
     return isKnown && !this.#claimed.has(id);
@@ -175,10 +178,12 @@ export class Kubelets {
   /** How long somebody else still holds the lease; 0: it is ours, or may be taken. */
   #heldForMs(id: number, bytes: Uint8Array, start: number, end: number): number {
     const own = this.#options.holder;
-    if (own === '') return 0;
+    const isLeft = this.#left.has(id);
+    if (own === '' && !isLeft) return 0;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
     const { holder, transitions, untilMs } = holderOf(parseJson(text) as JsonObject);
-    const isOther = holder !== '' && holder !== own;
+    const isOther = isLeft || (holder !== '' && holder !== own);
+    if (own === '') return Math.max(0, untilMs - this.#options.clock.wallMs());
     // as kwok: from nobody to us is a transition, too
     const isNew = holder !== own;
     this.#columns.transitions.set(id, Math.min(65_535, transitions + (isNew ? 1 : 0)));
@@ -317,6 +322,7 @@ export class Kubelets {
       columns.reset(id);
       this.#extras.forget(id);
       this.#claimed.delete(id);
+      this.#left.delete(id);
       this.#rows++;
       this.#options.metrics.nodes = this.#rows;
     }
@@ -543,13 +549,14 @@ export class Kubelets {
       this.#extras.note(id, bytes, start, end);
       const heldMs = this.#heldForMs(id, bytes, start, end);
       columns.mark(id, LOOK, heldMs > 0);
-      if (heldMs === 0 && this.#options.holder !== '') this.#claimed.add(id);
+      const isClaimed = heldMs === 0 && (this.#options.holder !== '' || this.#left.has(id));
+      if (isClaimed) this.#claimed.add(id);
       this.#leases.arm(id, nowMs + heldMs);
       return;
     }
     columns.failures.set(id, 0);
-    const isTaken = this.#claimed.delete(id) || status === 201;
-    if (isTaken && this.#options.holder !== '') this.#onTaken(id);
+    const isTaken = this.#left.delete(id) || this.#options.holder !== '';
+    if (isTaken && (this.#claimed.delete(id) || status === 201)) this.#onTaken(id);
     if (status === 201) {
       this.#options.metrics.leasesCreated++;
       this.#planAnywhere(id, nowMs);
@@ -559,6 +566,15 @@ export class Kubelets {
       if (this.#isBehind && this.#renewalRoom() >= REFILL_MIN) this.#renewDue(nowMs);
     }
   };
+
+  /** Somebody else renews the lease, so he keeps the node, as another holder does. */
+  #leave(id: number): void {
+    if (this.#left.has(id)) return;
+    this.#contention.forget(id);
+    this.#left.add(id);
+    this.#heartbeats.cancel(id);
+    this.#options.onLeft?.(id);
+  }
 
   /** 404: gone, make it anew; 409: changed or there already, look and repeat at once. */
   #onLeaseFailure(id: number, status: number, nowMs: number): void {
@@ -570,7 +586,8 @@ export class Kubelets {
       this.#claimed.delete(id);
     } else if (status === 409) {
       this.#options.metrics.conflicts++;
-      this.#contention.conflict();
+      this.#claimed.delete(id);
+      if (this.#contention.conflict(id, nowMs)) this.#leave(id);
       columns.mark(id, LOOK, true);
     } else {
       this.#options.metrics.errors++;

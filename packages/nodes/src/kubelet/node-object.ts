@@ -24,6 +24,11 @@ const MARKS = ['name', 'zone', 'address', 'now'] as const;
 /** The first node's address: nodes live in 10.128.0.0/9, pods in the half below. */
 export const NODE_ADDRESS_BASE: number = 10 * 2 ** 24 + 128 * 2 ** 16 + 1;
 
+/** The label of nodes that a simulator has made: `up` plays those and no others. */
+export const SIMULATED_LABEL = 'megaplane.dev/simulated';
+/** The selector of them. */
+export const SIMULATED_SELECTOR: string = `${SIMULATED_LABEL}=true`;
+
 export const KUBELET_VERSION = 'v1.36.1-megaplane';
 
 /** The version that `kubectl get nodes` shows, and what the kubelet says of its machine. */
@@ -127,6 +132,7 @@ export class NodeBodies {
           ...member(metadata, 'labels'),
           'kubernetes.io/hostname': mark('name'),
           'topology.kubernetes.io/zone': mark('zone'),
+          [SIMULATED_LABEL]: 'true',
         },
       },
       spec: member(template, 'spec'),
@@ -138,7 +144,8 @@ export class NodeBodies {
           { type: 'Hostname', address: kubelet.hostname === '' ? mark('name') : kubelet.hostname },
         ],
         daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
-        nodeInfo: { ...NODE_INFO, ...member(status, 'nodeInfo') },
+        // a template may be the Node of a machine: the boot of its kernel says that it is one
+        nodeInfo: { ...NODE_INFO, ...member(status, 'nodeInfo'), bootID: '' },
       },
     };
     // A mark is written as an escape by JSON, so it cannot be confused with the template's text.

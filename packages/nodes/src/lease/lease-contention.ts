@@ -17,6 +17,8 @@ export class LeaseContention {
   #periods = 0;
   #endMs = 0;
   #toldMs = -Infinity;
+  /** Rows that conflict: in how many periods in a row, and when last. Quiet ones are forgotten. */
+  readonly #rows: Map<number, { periods: number; lastMs: number }> = new Map();
 
   /** `tell` hears how many leases have conflicted in one period. */
   constructor(periodMs: number, tell: (conflicts: number) => void) {
@@ -24,8 +26,25 @@ export class LeaseContention {
     this.#tell = tell;
   }
 
-  conflict(): void {
+  /**
+   * The lease of a row was changed by somebody else. True when that has been so period after
+   * period: somebody renews it, and we are not the one who keeps this node.
+   */
+  conflict(id: number, nowMs: number): boolean {
     this.#conflicts++;
+    const row = this.#rows.get(id) ?? { periods: 0, lastMs: -Infinity };
+    const agoMs = nowMs - row.lastMs;
+    // two within half a period are one: a renewal and its repetition
+    if (agoMs < this.#periodMs / 2) return row.periods >= PERIODS;
+    row.periods = agoMs < 2 * this.#periodMs ? row.periods + 1 : 1;
+    row.lastMs = nowMs;
+    this.#rows.set(id, row);
+    return row.periods >= PERIODS;
+  }
+
+  /** Somebody else has the row now, or nobody. */
+  forget(id: number): void {
+    this.#rows.delete(id);
   }
 
   /** Call it often, with the number of leases. */
@@ -34,6 +53,9 @@ export class LeaseContention {
     const conflicts = this.#conflicts;
     this.#endMs = nowMs + this.#periodMs;
     this.#conflicts = 0;
+    for (const [id, { lastMs }] of this.#rows) {
+      if (nowMs - lastMs >= 2 * this.#periodMs) this.#rows.delete(id);
+    }
     const isSign = conflicts > 0 && conflicts * LEASES_PER_CONFLICT >= leases;
     this.#periods = isSign ? this.#periods + 1 : 0;
     if (this.#periods < PERIODS || nowMs - this.#toldMs < SILENCE_MS) return;

@@ -149,6 +149,8 @@ export class Pods {
     const hostIps = this.#options.nodeAddresses(node);
     if (hostIps === null) {
       this.#early.add(node, pod);
+      // of a node that has become another's
+      this.#waiting.delete(id);
       return;
     }
     this.#ips.keep(id, podIpsOf(status));

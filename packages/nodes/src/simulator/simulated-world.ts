@@ -18,7 +18,8 @@ import { Kubelets, KUBELET_STATUS_MS, STATUS_PERIOD_MS } from '../kubelet/kubele
 import { LEASE_PATH } from '../lease/lease-object.ts';
 import { NodeValues, type NodeWay } from '../kubelet/node-values.ts';
 import { Disregard, NodeFilter, selectorOf } from '../client/node-filter.ts';
-import { DEFAULT_TEMPLATE, NodeBodies } from '../kubelet/node-object.ts';
+import { markOldNodes } from '../kubelet/old-nodes.ts';
+import { DEFAULT_TEMPLATE, NodeBodies, SIMULATED_SELECTOR } from '../kubelet/node-object.ts';
 import { addressOfNode, type KubeletEndpoint } from '../kubelet/node-status.ts';
 import { Pods, type PodCounts } from '../pod/pods.ts';
 import type { PortConfig } from '../server/port-config.ts';
@@ -40,6 +41,8 @@ import type { NodesOptions } from './nodes-options.ts';
 
 /** Nodes whose leases are taken within this time are read together. */
 const HELD_TOGETHER_MS = 200;
+/** Nodes of others that are named in the log. */
+const LEFT_TOLD_MAX = 10;
 
 export interface WorldParts {
   readonly client: Client;
@@ -84,6 +87,7 @@ export class SimulatedWorld {
   #isStarted = false;
   #isStopped = false;
   #isRetired = false;
+  #leftTold = 0;
 
   constructor(parts: WorldParts) {
     const { client, heartbeats, options, metrics, endpoint } = parts;
@@ -128,6 +132,7 @@ export class SimulatedWorld {
         this.#traffic?.onNode(this.#nodes.keyOf(id), this.#kubelets.uidOf(id));
       },
       onHeld: (id) => void this.#onHeld(id),
+      onLeft: (id) => this.#tellLeft(id, 'somebody else renews its lease'),
     });
     this.#played = new Pods({
       ...{ client, metrics, addresses, disregard, calls, networksOf, onStart },
@@ -141,8 +146,7 @@ export class SimulatedWorld {
       fieldSelector: 'spec.nodeName!=',
       handler: { ...withTraffic(this.#played.handler, this.#traffic), onTrouble },
     });
-    const flag = 'manage-nodes-with-annotation-selector';
-    this.#filter = new NodeFilter(selectorOf(flag, options.annotationSelector), this.#onNodes());
+    this.#filter = this.#makeFilter();
     this.#nodes = createInformer({
       client,
       path: '/api/v1/nodes',
@@ -302,6 +306,11 @@ export class SimulatedWorld {
     return row < 0 ? [] : this.#kubelets.networksOf(row);
   }
 
+  #tellLeft(id: number, why: string): void {
+    if (this.#leftTold++ >= LEFT_TOLD_MAX) return;
+    this.#parts.options.log('info', `node ${this.#nodes.keyOf(id)} is left alone: ${why}`);
+  }
+
   /** What holds the rows hears of nodes first, and of their end last. */
   #onNodes(): InformerHandler {
     const first = this.#kubelets.handler;
@@ -332,6 +341,24 @@ export class SimulatedWorld {
     this.#registration = this.#makeRegistration();
     this.#registration.start();
     void this.#startLeases();
+    const { client, options } = this.#parts;
+    if (options.labelSelector === SIMULATED_SELECTOR) {
+      const isStopped = (): boolean => this.#isStopped;
+      void markOldNodes({ client, isStopped, onTrouble: (text) => options.log('warn', text) });
+    }
+  }
+
+  #makeFilter(): NodeFilter {
+    const { annotationSelector, singleNode } = this.#parts.options;
+    const flag = 'manage-nodes-with-annotation-selector';
+    return new NodeFilter(
+      {
+        selector: selectorOf(flag, annotationSelector),
+        takesMachines: singleNode !== '',
+        onMachine: (id) => this.#tellLeft(id, 'the kubelet of a machine keeps it'),
+      },
+      this.#onNodes(),
+    );
   }
 
   #makeTraffic(calls: ReadonlySet<Call>): KubeletTraffic | null {
