@@ -15,6 +15,7 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   store: ['base'],
   etcd: ['base', 'wire', 'store'],
   machinery: ['base', 'wire'],
+  network: ['base', 'machinery'],
   apiserver: ['base', 'wire', 'store', 'etcd', 'machinery'],
   client: ['base', 'wire', 'machinery'],
   scheduler: ['base', 'wire', 'machinery', 'client'],
@@ -24,7 +25,7 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   dashboard: ['base'],
   cli: [
     ...['base', 'wire', 'store', 'etcd', 'machinery', 'apiserver'],
-    ...['client', 'scheduler', 'nodes', 'controllers', 'fleet', 'dashboard'],
+    ...['client', 'scheduler', 'nodes', 'controllers', 'fleet', 'dashboard', 'network'],
   ],
 };
 

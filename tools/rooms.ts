@@ -95,6 +95,13 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['sharding', 'shard selectors (KEP-5866)'],
     ['streams', 'WebSocket frames'],
   ],
+  network: [
+    ['plan', 'prefixes as numbers, the plan, what providers do'],
+    ['node', 'a machine as a node: steps and how they are undone, CNI'],
+    ['gateway', 'ways to IPv4: NAT64, tunnels'],
+    ['policy', 'firewalls whose size does not grow'],
+    ['join', 'tokens, trust and files of a machine that joins'],
+  ],
   apiserver: [
     ['tables', 'generated tables: policy of the start, descriptions, values'],
     ['', 'version.ts only: which Kubernetes this server stands for'],
@@ -266,6 +273,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['store', 'store tools'],
     ['observe', 'metrics of running programs: curves and tables'],
     ['up', 'megaplane up'],
+    ['node', 'this machine as a node, and who lets it in'],
     ['doctor', 'what a machine can hold'],
     ['completion', 'the table of commands and flags, completion scripts made of it'],
     ['page', "the live page's server"],

@@ -9,6 +9,9 @@ import { doctorCommand } from './commands/doctor.ts';
 import { envtestCommand } from './commands/envtest.ts';
 import { execCommand } from './commands/exec.ts';
 import { fleetCommand } from './commands/fleet.ts';
+import { joinCommandCommand } from './commands/join-command.ts';
+import { networkCommand } from './commands/network.ts';
+import { nodeCommand } from './commands/node.ts';
 import { nodesCommand } from './commands/nodes.ts';
 import { pageCommand } from './commands/page.ts';
 import { schedulerCommand } from './commands/scheduler.ts';
@@ -23,6 +26,7 @@ export function makeProgram(version: string, done: (exitCode: number) => void): 
     ...[upCommand, execCommand, storeCommand, apiserverCommand, schedulerCommand],
     ...[nodesCommand, controllersCommand, fleetCommand, benchCommand, doctorCommand],
     pageCommand,
+    ...[networkCommand, nodeCommand, joinCommandCommand],
   ];
   for (const make of commands) program.addCommand(strict(make(done)));
   program.addCommand(strict(envtestCommand(done, version)));

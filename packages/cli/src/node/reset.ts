@@ -1,0 +1,100 @@
+// shell: programs and directories of this machine
+/** `megaplane node reset`: undoes `node join`. */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  KUBELET_DIR,
+  KUBELET_KUBECONFIG,
+  KUBELET_UNIT,
+  NETWORK_UNIT,
+} from '@megaplane/network/join/join-files';
+import { output, run, StepRecord, takeDown } from '@megaplane/network/node/node-network';
+
+export interface ResetFlags {
+  readonly force?: true;
+  readonly stateDir: string;
+  readonly dryRun?: true;
+}
+
+const EXIT_FAILED = 1;
+/** The namespace of containerd that kubelets' containers are in. */
+const CONTAINERS = ['-n', 'k8s.io'] as const;
+const NAMES_SHOWN_MAX = 5;
+
+/** The exit code; what is in the way, or was left, is on stderr. */
+export function resetNode({ force, stateDir, dryRun }: ResetFlags): number {
+  const record = new StepRecord(join(stateDir, 'node.json'));
+  const hasNetwork = existsSync(join(stateDir, 'network.json'));
+  if (record.isEmpty && !hasNetwork) {
+    return fail(`this machine has not joined: there is no ${join(stateDir, 'node.json')}`);
+  }
+  const running = podsHere();
+  if (running.length > 0 && force !== true) {
+    const names = running.slice(0, NAMES_SHOWN_MAX).join(', ');
+    const rest = running.length > NAMES_SHOWN_MAX ? ', ...' : '';
+    const count = running.length === 1 ? 'one pod runs' : `${running.length} pods run`;
+    return fail(`${count} here (${names}${rest}): drain the node first, or say --force`);
+  }
+  if (dryRun === true) {
+    process.stdout.write(`${record.texts().join('\n')}\n`);
+    return 0;
+  }
+  const { node = '', mode = '' } = record.facts;
+  if (mode === 'systemd') run('systemctl', ['disable', '--now', KUBELET_UNIT, NETWORK_UNIT]);
+  const faults = [...stopPods(), ...unmountBelow(KUBELET_DIR)];
+  // what the kubelet has made for itself in the directory that was made for it
+  if (faults.length === 0 && record.hasMadeDirectory(KUBELET_DIR)) emptyDirectory(KUBELET_DIR);
+  rmSync(KUBELET_KUBECONFIG, { force: true });
+  faults.push(...takeDown(stateDir, true), ...record.undo());
+  if (mode === 'systemd') run('systemctl', ['daemon-reload']);
+  if (mode === 'systemd') run('systemctl', ['try-restart', 'containerd']);
+  for (const fault of faults) process.stderr.write(`megaplane: ${fault}\n`);
+  if (node !== '') process.stdout.write(`the cluster still has it: kubectl delete node ${node}\n`);
+  return faults.length === 0 ? 0 : EXIT_FAILED;
+}
+
+/** Names of pods, or their uids, that the kubelet keeps here and that have tasks. */
+function podsHere(): string[] {
+  const tasks = output('ctr', [...CONTAINERS, 'task', 'ls', '-q']).split('\n');
+  const living = tasks.filter((line) => line !== '');
+  if (living.length === 0) return [];
+  const dir = join(KUBELET_DIR, 'pods');
+  return existsSync(dir) ? readdirSync(dir) : living;
+}
+
+function stopPods(): string[] {
+  const list = (what: string): string[] =>
+    output('ctr', [...CONTAINERS, what, 'ls', '-q'])
+      .split('\n')
+      .filter((line) => line !== '');
+  for (const id of list('task')) {
+    run('ctr', [...CONTAINERS, 'task', 'rm', '-f', id]);
+  }
+  const faults = list('task').map((id) => `the container ${id} does not end`);
+  for (const id of list('container')) run('ctr', [...CONTAINERS, 'container', 'rm', id]);
+  return faults;
+}
+
+/** Volumes that are mounted below a directory, the innermost first. */
+function unmountBelow(dir: string): string[] {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => (line.split(' ')[1] ?? '').replaceAll(String.raw`\040`, ' '))
+    .filter((place) => place.startsWith(`${dir}/`));
+  return mounts
+    .toSorted((left, right) => right.length - left.length)
+    .map((place) => run('umount', [place]))
+    .filter((why) => why !== '');
+}
+
+function emptyDirectory(dir: string): void {
+  if (!existsSync(dir)) return;
+  for (const name of readdirSync(dir)) {
+    if (name !== 'config.yaml') rmSync(join(dir, name), { recursive: true, force: true });
+  }
+}
+
+function fail(text: string): number {
+  process.stderr.write(`megaplane: ${text}\n`);
+  return EXIT_FAILED;
+}
