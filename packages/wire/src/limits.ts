@@ -70,6 +70,8 @@ export interface WireLimits {
   readonly keepaliveTimeoutMs: number;
   /** Connections of one listener; more are closed at once. */
   readonly connectionsMax: number;
+  /** Of those, from one address; more of it are closed at once. Unix sockets have no address. */
+  readonly connectionsPerSourceMax: number;
   /** Time that a listener's connections are read in one round of the event loop; those that have
    *  more, and may (`Connection.rest`), rest until the next round. */
   readonly readMsMax: number;
@@ -98,6 +100,7 @@ export const SERVER_LIMITS: WireLimits = {
   keepaliveMs: 60_000,
   keepaliveTimeoutMs: 20_000,
   connectionsMax: 100_000,
+  connectionsPerSourceMax: Infinity,
   readMsMax: Infinity,
 };
 

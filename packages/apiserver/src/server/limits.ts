@@ -14,6 +14,8 @@ export interface LimitFlags {
   readonly requestTimeout?: string;
   readonly goawayChance?: string;
   readonly shutdownDelayDuration?: string;
+  /** Connections from one address; 0: any number. */
+  readonly maxConnectionsPerSource?: number;
 }
 
 /** Throws an Error that names the flag where one makes no sense. */

@@ -51,6 +51,7 @@ import {
   type EndpointFlags,
   type ShownEndpoint,
 } from '../controlplane/advertised-address.ts';
+import { SESSION_SECONDS, ticketKeysOf } from '../pki/ticket-keys.ts';
 import { EndpointLeases } from '../controlplane/endpoint-leases.ts';
 import { firstAddressOf, serviceRangesOf } from '../controlplane/service-ranges.ts';
 import { upkeepPolicy } from '../controlplane/bootstrap-policy.ts';
@@ -227,14 +228,17 @@ function pause(ms: number): Promise<void> {
 /** Read at the start, and again whenever a file has changed. */
 function servingTls(options: ApiserverOptions, pki: Pki): ListenTls {
   const files = servingFiles(options);
+  const clientCa = [
+    ...userAuthorities(options, pki),
+    ...otherAuthorities(options.requestheaderClientCaFile),
+  ];
   return {
     ...tlsRules(options),
     key: readOr(files.key, pki.serving.key),
     cert: readOr(files.certificate, pki.serving.certificate),
-    clientCa: [
-      ...userAuthorities(options, pki),
-      ...otherAuthorities(options.requestheaderClientCaFile),
-    ],
+    clientCa,
+    ticketKeys: ticketKeysOf(pki.authority, clientCa),
+    sessionSeconds: SESSION_SECONDS,
   };
 }
 
@@ -374,10 +378,12 @@ async function openListeners(
   const { handle: handler, ownerOfBody: bodyOwner } = server;
   const bounds = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
   const streamsMax = options.http2MaxStreamsPerConnection ?? 0;
+  const perSource = options.maxConnectionsPerSource ?? 0;
   const limits = {
     ...bounds,
     idleMsMax: IDLE_MS_MAX,
     ...(streamsMax === 0 ? {} : { streamsMax }),
+    ...(perSource === 0 ? {} : { connectionsPerSourceMax: perSource }),
   };
   const onError = (error: unknown): void => {
     options.log('error', errorText(error));

@@ -189,6 +189,11 @@ function addRequestOptions(command: Command): Command {
       wholeNumber(0, 1e6),
     )
     .option('--enable-priority-and-fairness <bool>', 'flow schemas share the limits above (true)')
+    .option(
+      '--max-connections-per-source <count>',
+      'from one address (0 = any)',
+      wholeNumber(0, 1e6),
+    )
     .option('--request-timeout <duration>', 'of requests that do not last (1m0s)')
     .option('--goaway-chance <share>', 'of requests whose client is sent elsewhere, up to 0.02 (0)')
     .option('--shutdown-delay-duration <duration>', 'serves on, not ready, before it stops (0s)');

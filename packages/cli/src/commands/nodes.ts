@@ -131,7 +131,7 @@ function addNodeOptions(command: Command): void {
     .optionsGroup('Pods:')
     .option(
       '--cidr <networks>',
-      'addresses of pods: IPv4 of /8 to /30, IPv6, or both',
+      'addresses of pods: IPv4 of /8 to /30, IPv6, or both; plan:BASE/LENGTH: a network a node',
       '10.0.0.0/9',
     )
     .option(

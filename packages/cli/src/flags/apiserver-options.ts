@@ -47,6 +47,7 @@ export interface ApiserverFlags
   readonly eventTtl?: string;
   readonly maxRequestsInflight?: number;
   readonly maxMutatingRequestsInflight?: number;
+  readonly maxConnectionsPerSource?: number;
   readonly enablePriorityAndFairness?: string;
   readonly requestTimeout?: string;
   readonly goawayChance?: string;
@@ -148,7 +149,7 @@ export function optionsOf(
     ...given(flags, ['proxyClientCertFile', 'proxyClientKeyFile']),
     ...given(flags, ['maxRequestsInflight', 'maxMutatingRequestsInflight']),
     ...given(flags, ['requestTimeout', 'goawayChance', 'shutdownDelayDuration']),
-    ...given(flags, ['enablePriorityAndFairness']),
+    ...given(flags, ['enablePriorityAndFairness', 'maxConnectionsPerSource']),
     ...auditFlagsOf(flags),
     ...given(flags, ['kubeletCertificateAuthority', 'kubeletPreferredAddressTypes']),
     ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),

@@ -17,9 +17,11 @@ export interface NodeShape {
   readonly zones: readonly string[];
   /** The port of all kubelets, and the name under which it is reached ('': that of the node). */
   readonly kubelet?: { readonly port: number; readonly hostname: string };
+  /** The network of the pods of node `index`, where a plan tells it. */
+  readonly podCidrOf?: (index: number) => string;
 }
 
-const MARKS = ['name', 'zone', 'address', 'now'] as const;
+const MARKS = ['name', 'zone', 'address', 'now', 'cidr'] as const;
 
 /** The first node's address: nodes live in 10.128.0.0/9, pods in the half below. */
 export const NODE_ADDRESS_BASE: number = 10 * 2 ** 24 + 128 * 2 ** 16 + 1;
@@ -118,8 +120,11 @@ export class NodeBodies {
   readonly #pieces: readonly string[];
   readonly #marks: readonly string[];
   readonly #zones: readonly string[];
+  readonly #podCidrOf: ((index: number) => string) | undefined;
 
-  constructor({ template, zones, kubelet = { port: 10_250, hostname: '' } }: NodeShape) {
+  constructor(shape: NodeShape) {
+    const { template, zones, kubelet = { port: 10_250, hostname: '' }, podCidrOf } = shape;
+    this.#podCidrOf = podCidrOf;
     const metadata = member(template, 'metadata');
     const status = member(template, 'status');
     const whole: JsonObject = {
@@ -135,7 +140,10 @@ export class NodeBodies {
           [SIMULATED_LABEL]: 'true',
         },
       },
-      spec: member(template, 'spec'),
+      spec: {
+        ...member(template, 'spec'),
+        ...(podCidrOf === undefined ? {} : { podCIDR: mark('cidr'), podCIDRs: [mark('cidr')] }),
+      },
       status: {
         ...status,
         conditions: healthyConditions(mark('now')),
@@ -149,7 +157,7 @@ export class NodeBodies {
       },
     };
     // A mark is written as an escape by JSON, so it cannot be confused with the template's text.
-    const parts = JSON.stringify(whole).split(/\\u0001(name|zone|address|now)\\u0001/);
+    const parts = JSON.stringify(whole).split(/\\u0001(name|zone|address|now|cidr)\\u0001/);
     this.#pieces = parts.filter((_, index) => index % 2 === 0);
     this.#marks = parts.filter((_, index) => index % 2 === 1);
     this.#zones = zones;
@@ -162,6 +170,7 @@ export class NodeBodies {
       zone: this.#zones[index % this.#zones.length] ?? '',
       address: addressText(NODE_ADDRESS_BASE + index),
       now,
+      cidr: this.#podCidrOf?.(index) ?? '',
     };
     let text = this.#pieces[0] ?? '';
     for (const [at, name] of this.#marks.entries()) {

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commonNetworks, networkOf, PodAddresses, type PodNetwork } from './pod-addresses.ts';
+import {
+  commonNetworks,
+  networkOf,
+  PodAddresses,
+  type PodNetwork,
+  plannedCidr,
+  plannedNetworks,
+} from './pod-addresses.ts';
 import { IpPairs, PodIps } from './pod-ips.ts';
 
 function networks(...cidrs: string[]): PodNetwork[] {
@@ -72,4 +79,21 @@ test('a large network gives every address once, and parts of a common one give o
   const parts = [0, 1, 2].map((index) => new PodAddresses('fd00::/120', index, 3));
   const all = parts.flatMap((part) => Array.from({ length: 80 }, () => part.allocate()[0]));
   assert.equal(new Set(all).size, 240);
+});
+
+test('by a plan the network of a node follows from its number', () => {
+  const plan = plannedNetworks('plan:fd00:10::/76/96');
+  assert(plan !== undefined);
+  assert.equal(plan.nodesMax, 2 ** 20);
+  assert.equal(plannedCidr(plan, 0), 'fd00:10::/96');
+  assert.equal(plannedCidr(plan, 999_999), 'fd00:10::f:423f:0:0/96');
+  for (const text of [
+    'fd00::/76',
+    'plan:10.0.0.0/8/24',
+    'plan:fd00::/96/76',
+    'plan:x/1/2',
+    'plan:',
+  ]) {
+    assert.equal(plannedNetworks(text), undefined, text);
+  }
 });

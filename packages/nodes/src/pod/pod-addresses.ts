@@ -40,6 +40,42 @@ export function commonNetworks(text: string): readonly PodNetwork[] | undefined 
   return networks.length === found.length && families.size === found.length ? networks : undefined;
 }
 
+/** Networks of nodes that follow from their numbers: that of node `i` is the base plus `i`. */
+export interface PlannedNetworks {
+  readonly base: bigint;
+  /** Of the network of a node. */
+  readonly length: number;
+  /** Nodes that there is room for. */
+  readonly nodesMax: number;
+}
+
+const USUAL_CIDR = '10.0.0.0/9';
+const PLAN = /^plan:([^/]+\/\d+)\/(\d{1,3})$/;
+/** Numbers of nodes are exact. */
+const INDEX_BITS_MAX = 24;
+
+/** Reads `plan:fd00:10::/76/96`, as `network plan` prints it; undefined for other text. */
+export function plannedNetworks(text: string): PlannedNetworks | undefined {
+  const [, cidr = '', bits = ''] = PLAN.exec(text) ?? [];
+  const network = networkOf(cidr);
+  const length = Number(bits);
+  if (network?.family !== 6 || length < network.length || length > PREFIX6_LENGTH_MAX) {
+    return undefined;
+  }
+  const nodesMax = 2 ** Math.min(INDEX_BITS_MAX, length - network.length);
+  return { base: network.base, length, nodesMax };
+}
+
+/** Where pods of nodes without networks get addresses, by the flag: with a plan the usual ones. */
+export function commonCidr(text: string): string {
+  return plannedNetworks(text) === undefined ? text : USUAL_CIDR;
+}
+
+/** The network of pods of node number `index`. */
+export function plannedCidr({ base, length }: PlannedNetworks, index: number): string {
+  return `${address6Text(base + (BigInt(index) << BigInt(128 - length)))}/${length}`;
+}
+
 /** Gives addresses out as texts. The common networks are checked by `commonNetworks`. */
 export class PodAddresses {
   readonly #common: readonly PodNetwork[];

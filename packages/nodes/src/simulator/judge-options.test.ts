@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { judgeOptions, type JudgedOptions } from './judge-options.ts';
 
 const FINE: JudgedOptions = {
+  create: 0,
   ...{ cidr: '10.0.0.0/9', shard: '', fidelity: 'lean', kubeletCalls: '', labelSelector: '' },
   ...{ annotationSelector: '', disregardAnnotations: '', disregardLabels: '', enableCrds: [] },
   endpoint: { port: 0, hostname: '', nodeIp: '' },
@@ -28,4 +29,10 @@ test('what is wrong with a flag is told by its name, whatever the server does', 
   says({ endpoint: { port: 0, hostname: '', nodeIp: '1.2.3' } }, /^Error: --node-ip: 1.2.3/);
   says({ serverAddress: '10250' }, /^Error: --server-address: 10250 is not host:port/);
   says({ serverAddress: ':99999' }, /^Error: --server-address: :99999/);
+});
+
+test('a plan has room for so many nodes as it has networks', () => {
+  judgeOptions({ ...FINE, cidr: 'plan:fd00:10::/76/96', create: 1_000_000 });
+  says({ cidr: 'plan:fd00:10::/92/96', create: 17 }, /has networks for 16 nodes, not for 17/);
+  says({ cidr: 'plan:fd00:10::/96/92' }, /--cidr: plan:fd00:10::\/96\/92 is not/);
 });

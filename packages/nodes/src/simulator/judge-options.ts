@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { parseCalls } from '../fidelity/calls.ts';
 import { parsePart } from '../client/membership.ts';
 import { Disregard, selectorOf } from '../client/node-filter.ts';
-import { commonNetworks } from '../pod/pod-addresses.ts';
+import { commonCidr, commonNetworks, plannedNetworks } from '../pod/pod-addresses.ts';
 import { listenAddress } from '../server/kubelet-port.ts';
 import { PORT_KINDS } from '../server/port-config.ts';
 import type { NodesOptions } from './nodes-options.ts';
@@ -14,6 +14,7 @@ import type { NodesOptions } from './nodes-options.ts';
 export type JudgedOptions = Pick<
   NodesOptions,
   | 'cidr'
+  | 'create'
   | 'shard'
   | 'fidelity'
   | 'kubeletCalls'
@@ -29,7 +30,13 @@ export type JudgedOptions = Pick<
 /** Throws an Error that names the flag. */
 export function judgeOptions(options: JudgedOptions): void {
   const { cidr, shard, fidelity, kubeletCalls } = options;
-  if (commonNetworks(cidr) === undefined) {
+  const plan = plannedNetworks(cidr);
+  if (plan !== undefined && options.create > plan.nodesMax) {
+    throw new Error(
+      `--cidr: ${cidr} has networks for ${plan.nodesMax} nodes, not for ${options.create}`,
+    );
+  }
+  if (commonNetworks(commonCidr(cidr)) === undefined) {
     const wanted = 'an IPv4 network of /8 to /30, one of IPv6, or one of each';
     throw new Error(`--cidr: ${cidr} is not ${wanted}, such as 10.0.0.0/9,fd00::/64`);
   }

@@ -9,7 +9,13 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { PodAddresses, type PodNetwork } from '../pod/pod-addresses.ts';
+import {
+  commonCidr,
+  plannedCidr,
+  plannedNetworks,
+  PodAddresses,
+  type PodNetwork,
+} from '../pod/pod-addresses.ts';
 import { parseCalls, type Call } from '../fidelity/calls.ts';
 import { imageList } from '../fidelity/image-list.ts';
 import { KubeletTraffic } from '../fidelity/kubelet-traffic.ts';
@@ -95,7 +101,7 @@ export class SimulatedWorld {
     const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
     const onTrouble = (message: string): void => options.log('warn', message);
     const { index, count } = parts.part;
-    const addresses = new PodAddresses(options.cidr, index, count);
+    const addresses = new PodAddresses(commonCidr(options.cidr), index, count);
     const networksOf = (node: string): readonly PodNetwork[] => this.#networksOf(node);
     this.#faults = this.#makeFaults();
     const calls = callsOf(options);
@@ -450,13 +456,17 @@ export class SimulatedWorld {
     const { client, options, metrics, endpoint, part } = this.#parts;
     const zones = options.zones.length > 0 ? options.zones : ['zone-a'];
     const given = options.template ?? DEFAULT_TEMPLATE;
+    const plan = plannedNetworks(options.cidr);
     const template = callsOf(options).has('images') ? withImages(given) : given;
     return new Registration({
       client,
       metrics,
       count: options.create,
       part,
-      bodies: new NodeBodies({ template, zones, kubelet: endpoint }),
+      bodies: new NodeBodies({
+        ...{ template, zones, kubelet: endpoint },
+        ...(plan === undefined ? {} : { podCidrOf: (index: number) => plannedCidr(plan, index) }),
+      }),
       exists: (name) => this.#nodes.find('', name) >= 0,
       log: options.log,
     });

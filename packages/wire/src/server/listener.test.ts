@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -100,5 +100,36 @@ test('every answer tells when it left, once, over both versions of HTTP', async 
     }
   }
   session.destroy();
+  await listener.close();
+});
+
+test('one address has no more connections than it may, and others have theirs', async () => {
+  const listener = await listen({
+    ...{ host: '::', port: 0, limits: { connectionsPerSourceMax: 2 } },
+    handler: (exchange) => exchange.respond(200, null, null, []),
+  });
+  const { port } = listener.address;
+  const open = async (host: string): Promise<Socket> => {
+    const socket = connect({ host, port });
+    await once(socket, 'connect');
+    return socket;
+  };
+  const [first, second] = [await open('127.0.0.1'), await open('127.0.0.1')];
+  const third = await open('127.0.0.1');
+  await once(third.resume(), 'close');
+  const other = await open('::1');
+  other.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  assert.match(String((await once(other, 'data'))[0]), /^HTTP\/1.1 200/);
+  first?.destroy();
+  // its place is free once the server has seen its end
+  for (let isServed = false; !isServed;) {
+    const next = await open('127.0.0.1');
+    next.on('error', () => {});
+    next.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const ended = once(next, 'close').then(() => false);
+    isServed = await Promise.race([once(next, 'data').then(() => true), ended]);
+    next.destroy();
+  }
+  for (const socket of [second, other]) socket?.destroy();
   await listener.close();
 });

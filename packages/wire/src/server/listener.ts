@@ -53,6 +53,14 @@ export interface ListenTls {
   readonly curves?: string;
   /** Shown to clients that ask for these hosts, in place of `cert`. */
   readonly named?: readonly NamedCertificate[];
+  /**
+   * 48 bytes that seal session tickets: a client that was here, or at another server with the same
+   * ones, goes on with its session, for a part of the work of a handshake. Default: random ones,
+   * which are gone with this listener.
+   */
+  readonly ticketKeys?: Buffer;
+  /** How long a session may be gone on with. */
+  readonly sessionSeconds?: number;
   /** Asked about the client's certificate after a trusted handshake; false cuts the connection. */
   readonly accepts?: (certificate: X509Certificate) => boolean;
 }
@@ -105,6 +113,8 @@ export interface Listener {
   close(graceMs?: number): Promise<void>;
 }
 
+/** Sessions of servers with the same ticket keys are one another's, whatever started them. */
+const SESSIONS = 'megaplane';
 const TICK_MS = 1000;
 const DRAIN_LOOK_MS = 20;
 /** Octets within which a silent port wants to see the end of the first line, as cmux does. */
@@ -145,6 +155,8 @@ class SocketListener implements Listener {
   readonly #transports = new Set<SocketTransport>();
   /** Every socket, also while its TLS handshake is under way. */
   readonly #sockets = new Set<Socket>();
+  /** Connections by address, where those are limited; bounded by the connections. */
+  readonly #perSource = new Map<string, number>();
   #ticker: NodeJS.Timeout | null = null;
   #tls: ListenTls | null = null;
   /** By host, of `named`. */
@@ -177,17 +189,34 @@ class SocketListener implements Listener {
     this.#tls = options.tls ?? null;
     if (this.#tlsServer !== null) trustPartialChains(this.#tlsServer);
     server.maxConnections = limits.connectionsMax;
-    server.on(
+    // before the listeners that begin a handshake: who has too many gets none
+    server.prependListener(
       'connection',
-      guarded((socket: Socket) => {
-        this.#sockets.add(socket);
-        socket.once(
-          'close',
-          guarded(() => this.#sockets.delete(socket)),
-        );
-      }),
+      guarded((socket: Socket) => this.#admit(socket, limits.connectionsPerSourceMax)),
     );
     this.#server = server;
+  }
+
+  /** Counts the connections of each address where there is a limit to them. */
+  #admit(socket: Socket, perSourceMax: number): void {
+    const source = perSourceMax === Infinity ? '' : (socket.remoteAddress ?? '');
+    const count = this.#perSource.get(source) ?? 0;
+    if (source !== '' && count >= perSourceMax) {
+      socket.destroy();
+      return;
+    }
+    this.#sockets.add(socket);
+    if (source !== '') this.#perSource.set(source, count + 1);
+    socket.once(
+      'close',
+      guarded(() => {
+        this.#sockets.delete(socket);
+        if (source === '') return;
+        const left = (this.#perSource.get(source) ?? 1) - 1;
+        if (left > 0) this.#perSource.set(source, left);
+        else this.#perSource.delete(source);
+      }),
+    );
   }
 
   #makeTlsServer(tls: ListenTls): TlsServer {
@@ -417,6 +446,10 @@ function tlsFields(tls: ListenTls): object {
     ...(tls.maxVersion === undefined ? {} : { maxVersion: tls.maxVersion }),
     ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
     ...(tls.curves === undefined ? {} : { ecdhCurve: tls.curves }),
+    ...(tls.ticketKeys === undefined
+      ? {}
+      : { ticketKeys: tls.ticketKeys, sessionIdContext: SESSIONS }),
+    ...(tls.sessionSeconds === undefined ? {} : { sessionTimeout: tls.sessionSeconds }),
   };
   if (tls.clientCa === undefined) return fields;
   return { ...fields, ...clientAuthority(tls.clientCa, tls.requiresClientCert === true) };
