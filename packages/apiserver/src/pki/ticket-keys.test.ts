@@ -68,7 +68,7 @@ async function visit(
   return { text, isReused, session: given };
 }
 
-test('a client goes on with its session at another server of the cluster, as who it was', async () => {
+test('a client goes on with its session at another server, as who it was', async () => {
   const first = await serve([authority.certificate]);
   const visited = await visit(first.address.port, undefined);
   await first.close();

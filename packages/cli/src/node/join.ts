@@ -18,7 +18,7 @@ import {
 } from '@megaplane/network/join/join-files';
 import { isHash, parseToken, type Token } from '@megaplane/network/join/token';
 import { run, StepRecord, stepText } from '@megaplane/network/node/node-network';
-import { networkUp, networkWords, type NetworkNodeFlags } from '../node/network-node.ts';
+import { networkUp, networkWords, type NetworkNodeFlags } from './network-node.ts';
 
 export interface JoinFlags {
   readonly token: string;

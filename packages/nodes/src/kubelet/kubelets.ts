@@ -549,8 +549,8 @@ export class Kubelets {
       this.#extras.note(id, bytes, start, end);
       const heldMs = this.#heldForMs(id, bytes, start, end);
       columns.mark(id, LOOK, heldMs > 0);
-      const isClaimed = heldMs === 0 && (this.#options.holder !== '' || this.#left.has(id));
-      if (isClaimed) this.#claimed.add(id);
+      const isOwn = this.#options.holder !== '' || this.#left.has(id);
+      if (heldMs === 0 && isOwn) this.#claimed.add(id);
       this.#leases.arm(id, nowMs + heldMs);
       return;
     }
@@ -567,15 +567,6 @@ export class Kubelets {
     }
   };
 
-  /** Somebody else renews the lease, so he keeps the node, as another holder does. */
-  #leave(id: number): void {
-    if (this.#left.has(id)) return;
-    this.#contention.forget(id);
-    this.#left.add(id);
-    this.#heartbeats.cancel(id);
-    this.#options.onLeft?.(id);
-  }
-
   /** 404: gone, make it anew; 409: changed or there already, look and repeat at once. */
   #onLeaseFailure(id: number, status: number, nowMs: number): void {
     const columns = this.#columns;
@@ -587,7 +578,11 @@ export class Kubelets {
     } else if (status === 409) {
       this.#options.metrics.conflicts++;
       this.#claimed.delete(id);
-      if (this.#contention.conflict(id, nowMs)) this.#leave(id);
+      // somebody else renews it, so he keeps the node, as another holder does
+      if (this.#contention.conflict(id, nowMs)) {
+        if (!this.#left.has(id)) this.#options.onLeft?.(id);
+        this.#left.add(id);
+      }
       columns.mark(id, LOOK, true);
     } else {
       this.#options.metrics.errors++;

@@ -30,7 +30,7 @@ export function nat64Command(done: (exitCode: number) => void): Command {
     .option('--down', 'take all of it back')
     .option('--dry-run', 'only print what would be done')
     .action(async (flags) => {
-      const { nat64 } = await import('../node/gateway.ts');
+      const { nat64 } = await import('./gateway.ts');
       done(nat64(flags));
     });
 }
@@ -53,7 +53,7 @@ export function tunnelCommand(done: (exitCode: number) => void): Command {
       .requiredOption('--peers <file>', 'a line for each node: its number and its public key')
       .option('--uplink <interface>', 'with IPv4', 'eth0')
       .action(async (flags) => {
-        const { tunnelGateway } = await import('../node/gateway.ts');
+        const { tunnelGateway } = await import('./gateway.ts');
         done(tunnelGateway(flags));
       }),
   );
@@ -67,7 +67,7 @@ export function tunnelCommand(done: (exitCode: number) => void): Command {
       .requiredOption('--endpoint <host:port>', 'of the gateway')
       .requiredOption('--gateway-key <key>', 'its public key')
       .action(async (flags) => {
-        const { tunnelNode } = await import('../node/gateway.ts');
+        const { tunnelNode } = await import('./gateway.ts');
         done(tunnelNode(flags));
       }),
   );
@@ -101,7 +101,7 @@ export function policyCommand(done: (exitCode: number) => void): Command {
     .option('--check', 'let nft look at the rules, and load nothing')
     .option('--apply', 'load them')
     .action(async (flags) => {
-      const { policy } = await import('../node/gateway.ts');
+      const { policy } = await import('./gateway.ts');
       done(policy(flags));
     });
 }
@@ -120,7 +120,7 @@ export function configCommand(done: (exitCode: number) => void): Command {
     .option('--cluster-domain <domain>', 'of names of Services', 'cluster.local')
     .option('--forward <where>', 'who is asked for other names', '/etc/resolv.conf')
     .action(async (program: string, flags) => {
-      const { configurations } = await import('../node/gateway.ts');
+      const { configurations } = await import('./gateway.ts');
       done(configurations(program, flags));
     });
 }

@@ -2,8 +2,8 @@
 /** `megaplane node`: this machine as a node of a cluster. */
 import { Command } from 'commander';
 import { words } from '../parsers/flag-parsers.ts';
-import { addNetworkFlags, type NetworkNodeFlags } from './network.ts';
-import type { JoinFlags } from '../node/join.ts';
+import { addNetworkFlags, type NetworkNodeFlags } from './network-command.ts';
+import type { JoinFlags } from './join.ts';
 
 interface ResetFlags {
   readonly force?: true;
@@ -31,7 +31,7 @@ export function nodeCommand(done: (exitCode: number) => void): Command {
       .option('--dry-run', 'only say what would be undone')
       .option('--state-dir <dir>', 'where join has written what it did', STATE_DIR)
       .action(async (flags: ResetFlags) => {
-        const { resetNode } = await import('../node/reset.ts');
+        const { resetNode } = await import('./reset.ts');
         done(resetNode(flags));
       }),
   );
@@ -61,7 +61,7 @@ function joinCommand(done: (exitCode: number) => void): Command {
     .optionsGroup('Network of pods (see megaplane network node):');
   return addNetworkFlags(command, STATE_DIR).action(
     async (address: string, flags: JoinFlags & NetworkNodeFlags) => {
-      const { joinNode } = await import('../node/join.ts');
+      const { joinNode } = await import('./join.ts');
       done(await joinNode(address, flags));
     },
   );

@@ -2,10 +2,10 @@
 /** `megaplane network`: the addresses of a cluster, from the plan to a node. */
 import { Command, Option } from 'commander';
 import { list, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
-import type { NetworkNodeFlags } from '../node/network-node.ts';
-import { configCommand, nat64Command, policyCommand, tunnelCommand } from './network-gateway.ts';
+import type { NetworkNodeFlags } from './network-node.ts';
+import { configCommand, nat64Command, policyCommand, tunnelCommand } from './gateway-commands.ts';
 
-export type { NetworkNodeFlags } from '../node/network-node.ts';
+export type { NetworkNodeFlags } from './network-node.ts';
 
 const EXIT_USAGE = 2;
 const NODES_MAX = 16_777_216;
@@ -45,7 +45,7 @@ export function networkCommand(done: (exitCode: number) => void): Command {
     .option('--dry-run', 'only print what would be done');
   command.addCommand(
     addNetworkFlags(node, STATE_DIR).action(async (flags: NetworkNodeFlags) => {
-      const { networkNode } = await import('../node/network-node.ts');
+      const { networkNode } = await import('./network-node.ts');
       done(await networkNode(flags));
     }),
   );

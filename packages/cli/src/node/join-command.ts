@@ -27,7 +27,7 @@ export function joinCommandCommand(done: (exitCode: number) => void): Command {
     .option('--description <text>', 'of the token', 'made by megaplane join-command')
     .option('--cluster-domain <domain>', 'of names of Services', 'cluster.local')
     .action(async (flags: Flags) => {
-      const { prepareJoin } = await import('../node/prepare-join.ts');
+      const { prepareJoin } = await import('./prepare-join.ts');
       process.stdout.write(await prepareJoin(flags));
       done(0);
     });
