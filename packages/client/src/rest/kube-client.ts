@@ -124,3 +124,25 @@ function tokenSource({ token, tokenFile }: Endpoint): () => string {
     return present;
   };
 }
+
+/**
+ * The endpoint of a kubeconfig that comes from elsewhere, or what is wrong with it: it may name
+ * neither files nor sockets of this machine.
+ */
+export function inlineEndpoint(text: string, name: string): Endpoint | string {
+  const refuse = (): never => {
+    throw new Error('it names a file');
+  };
+  const source = { text, name, directory: '/', readFile: refuse };
+  let result: ReturnType<typeof parseKubeconfig>;
+  try {
+    result = parseKubeconfig(source);
+  } catch (error) {
+    return `${name}: ${(error as Error).message}`;
+  }
+  if (!result.ok) return result.message;
+  const { endpoint } = result;
+  if (endpoint.address.kind === 'unix') return `${name}: it names a socket of this machine`;
+  if (endpoint.tokenFile !== '') return `${name}: it names a file`;
+  return endpoint;
+}

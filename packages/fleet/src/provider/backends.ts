@@ -37,6 +37,9 @@ export function simulatedBackend(catalogue: Catalogue, random: Random): Backend 
       return random.next() < failures ? { durationMs, failure: `${kind} failed` } : { durationMs };
     },
     hostOf: ({ id }) => ({ provider: 'simulated', ref: `host-${id}` }),
+    restored: (machine) => {
+      if (machine.state !== MachineState.SPECULATIVE) change(machine, 1);
+    },
     lifetimeMs: (machine) => {
       const { state, capacityType, interruptionProbability } = machine;
       if (state === MachineState.SPECULATIVE) change(machine, -1);
@@ -55,5 +58,20 @@ export function staticBackend(): Backend {
     plan: () => ({ durationMs: 0 }),
     hostOf: ({ id }) => ({ provider: 'static', ref: id }),
     lifetimeMs: () => Infinity,
+  };
+}
+
+/** A cloud as it is played, whose machines join clusters and leave them for real. */
+export function nodesBackend(cloud: Backend, started: NonNullable<Backend['started']>): Backend {
+  return {
+    ...cloud,
+    started,
+    hostOf: ({ id }) => ({ provider: 'megaplane', ref: id }),
+    plan: (kind, machine) => {
+      const plan = cloud.plan(kind, machine);
+      const isReal = kind === 'configure' || kind === 'drain';
+      // what the catalogue lets fail fails by it; all else ends as the cluster says
+      return isReal && plan.failure === undefined ? { durationMs: Infinity } : plan;
+    },
   };
 }
