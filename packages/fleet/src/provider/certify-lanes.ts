@@ -159,7 +159,10 @@ export const DURABLE_CHECKS: readonly Check[] = [
   durable('B1004', 'all machines are there after a restart, in their states', async (bench) => {
     await bench.idle();
     const shown = async (): Promise<string> =>
-      JSON.stringify((await bench.list()).machines.map(({ id, state }) => [id, state]).sort());
+      (await bench.list()).machines
+        .map(({ id, state }) => `${id} ${state}`)
+        .toSorted()
+        .join();
     const before = await shown();
     await restarted(bench);
     bench.holds((await shown()) === before, 'machines are others');

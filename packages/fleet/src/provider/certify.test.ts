@@ -187,7 +187,7 @@ test('a provider that fails some transitions, and takes too long for others, pas
   const slow = { minMs: 10, maxMs: 4000, failures: 0.3 };
   const file = { ...CATALOGUE, latencies: { create: slow, configure: slow, drain: LATENCY } };
   const [offer] = CATALOGUE.offers;
-  const catalogue = readCatalogue({ ...file, offers: [{ ...offer, slots: 400 }] } as never);
+  const catalogue = readCatalogue({ ...file, offers: [{ ...offer, slots: 400 }] });
   const backend = simulatedBackend(catalogue, new Random(3));
   const { machines } = catalogue;
   const provider = new Provider({ machines, backend, timeoutMs: 3500, instance: 1 });
