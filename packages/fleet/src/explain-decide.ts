@@ -10,6 +10,8 @@ import { CAPACITY_TYPES, NO_STAMP, type Stamp } from './engine/machine.ts';
 import type { Operator, Profile, ProfileFields, WhenUnsatisfiable } from './engine/profile.ts';
 import { profileOf, withoutSame } from './engine/profile.ts';
 import type { Action } from './engine/row.ts';
+import { BETTER, DIFFERENCE_NAMES, STRICT } from './engine/differences.ts';
+import type { Differences } from './engine/differences.ts';
 import { type Cycle, SHARD_DEFAULTS, Shard, type ShardOptions } from './engine/shard.ts';
 import type { NeedView } from './engine/views.ts';
 import { Fields, textMapOf } from './fields.ts';
@@ -266,6 +268,7 @@ function optionsOf(config: Fields): ShardOptions {
   const flag = (name: keyof ShardOptions): boolean => config.flag(name, defaults[name] === true);
   return {
     ...defaults,
+    differences: differencesOf(config),
     reclaimCapFraction: number('reclaimCapFraction'),
     emptyRollupGuard: flag('emptyRollupGuard'),
     paused: flag('paused'),
@@ -275,6 +278,13 @@ function optionsOf(config: Fields): ShardOptions {
     spotHoldSeconds: number('spotHoldSeconds'),
     hintIntervalSeconds: number('hintIntervalSeconds'),
   };
+}
+
+/** `engine`, and single differences on top of it: `{"engine": "better", "ownFirst": false}`. */
+function differencesOf(config: Fields): Differences {
+  const base = config.word('engine', ['strict', 'better']) === 'better' ? BETTER : STRICT;
+  const entries = DIFFERENCE_NAMES.map((name) => [name, config.flag(name, base[name])]);
+  return Object.fromEntries(entries) as Differences;
 }
 
 function outcomeOf(cluster: string, outcome: RollupOutcome): object {

@@ -38,6 +38,7 @@ interface ShardFlags extends LogFlags, TlsFlags {
   readonly onDemandHold: number;
   readonly spotHold: number;
   readonly checkEachCycles: number;
+  readonly engine: 'better' | 'strict';
   readonly reclaimCapFraction: number;
   readonly emptyRollupGuard: boolean;
   readonly maxActionsPerCycle: number;
@@ -76,6 +77,11 @@ export function shardCommand(done: Done): Command {
         .argParser(wholeNumber(0, 1_000_000))
         .default(0),
     );
+  command.addOption(
+    new Option('--engine <which>', 'better, or the reference’s behaviour to the answer: strict')
+      .choices(['better', 'strict'])
+      .default('better'),
+  );
   addRails(command);
   command
     .optionsGroup('Coordinators (the shard needs none):')
@@ -120,6 +126,7 @@ function addRails(command: Command): void {
 
 async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
   const { SHARD_DEFAULTS } = await import('@megaplane/fleet/engine/shard');
+  const { BETTER, STRICT } = await import('@megaplane/fleet/engine/differences');
   return {
     ...{ shardId: flags.shardId, dataDir: flags.dataDir, ...flags.listen },
     ...{ metricsAddress: flags.metricsAddress, providers: flags.providerAddr },
@@ -129,6 +136,7 @@ async function optionsOf(flags: ShardFlags): Promise<RunShardOptions> {
     ...(flags.advertise === undefined ? {} : { advertised: flags.advertise }),
     engine: {
       ...SHARD_DEFAULTS,
+      differences: flags.engine === 'better' ? BETTER : STRICT,
       reclaimCapFraction: flags.reclaimCapFraction,
       emptyRollupGuard: flags.emptyRollupGuard,
       ...{ paused: flags.actuationPaused, dryRun: flags.dryRun },

@@ -4,6 +4,10 @@ const GROUP = 'bigfleet.lucy.sh';
 const VERSION = 'v1alpha1';
 export const API_VERSION: string = `${GROUP}/${VERSION}`;
 
+/** Labels of nodes that machines have fields for. */
+export const INSTANCE_TYPE_KEY = 'node.kubernetes.io/instance-type';
+export const ZONE_KEY = 'topology.kubernetes.io/zone';
+
 /** Label of a request: the UID of the pod for which it was made. */
 export const OWNER_LABEL: string = `${GROUP}/owned-by-pod`;
 

@@ -2,13 +2,14 @@
  * The realistic catalogue of workloads (section 6.7) as demand of clusters and machines that serve
  * it: what benchmarks decide about. A seed determines all of it.
  */
+import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import { assert } from '@megaplane/base/assert';
 import type { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
 import type { NeedMessage } from './demand.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
-import { INSTANCE_TYPE_KEY, Operator, type Profile, WhenUnsatisfiable } from './profile.ts';
-import { ZONE_KEY, profileOf } from './profile.ts';
+import { Operator, type Profile, WhenUnsatisfiable } from './profile.ts';
+import { profileOf } from './profile.ts';
 
 const RACK_KEY = 'topology.bigfleet/rack';
 const ZONES = ['a', 'b', 'c'];

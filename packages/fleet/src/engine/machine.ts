@@ -1,7 +1,7 @@
 /** One machine as a shard sees it: a slot of a quota, a bare host or a member of a cluster. */
+import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import type { Amounts } from './amounts.ts';
-import { INSTANCE_TYPE_KEY, Operator, type Profile, type Requirement } from './profile.ts';
-import { ZONE_KEY } from './profile.ts';
+import { Operator, type Profile, type Requirement } from './profile.ts';
 
 export const STATES = [
   'Speculative',

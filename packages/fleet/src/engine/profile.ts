@@ -1,4 +1,5 @@
 /** Profiles as the phases look at them: canonical, each with the text that tells it from others. */
+import { INSTANCE_TYPE_KEY } from '../contract/api.ts';
 import {
   type Profile as ProfileFields,
   type Requirement,
@@ -13,9 +14,6 @@ import {
 
 export type { ProfileFields, Requirement, Spread };
 export { Operator, WhenUnsatisfiable };
-
-export const INSTANCE_TYPE_KEY = 'node.kubernetes.io/instance-type';
-export const ZONE_KEY = 'topology.kubernetes.io/zone';
 
 /** Two profiles with the same fingerprint are the same profile: the text names every field. */
 export interface Profile extends ProfileFields {

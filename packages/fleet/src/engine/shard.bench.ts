@@ -9,14 +9,16 @@
  * minute fail and are replaced, `--churn` of the rows a minute change; what is decided is carried
  * out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart.
  */
+import { INSTANCE_TYPE_KEY } from '../contract/api.ts';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
 import { catalogueOf } from './catalogue.sim.ts';
 import type { NeedMessage } from './demand.ts';
+import { BETTER, STRICT } from './differences.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
-import { INSTANCE_TYPE_KEY, Operator, profileOf } from './profile.ts';
+import { Operator, profileOf } from './profile.ts';
 import type { Action } from './row.ts';
 import { type Cycle, SHARD_DEFAULTS, Shard } from './shard.ts';
 
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     /** Of machines and rows, a minute. */
     churn: { type: 'string', default: '0.02' },
     cycles: { type: 'string', default: '40' },
+    engine: { type: 'string', default: 'strict' },
   },
 });
 const CYCLE_SECONDS = 10;
@@ -60,7 +63,8 @@ function oneShape(machineCount: number): World {
 }
 
 const random = new Random(1);
-const shard = new Shard({ ...SHARD_DEFAULTS, hintIntervalSeconds: Infinity });
+const differences = values.engine === 'better' ? BETTER : STRICT;
+const shard = new Shard({ ...SHARD_DEFAULTS, differences, hintIntervalSeconds: Infinity });
 const machineCount = Number(values.machines);
 let nowSeconds = 0;
 
@@ -140,7 +144,9 @@ let world: World =
     : catalogueOf(machineCount, Number(values.slots), random);
 const rowCount = [...world.demand.values()].reduce((sum, needs) => sum + needs.length, 0);
 const size = `${world.machines.length} machines, ${world.slots.length} slots`;
-console.log(`${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ${size}`);
+console.log(
+  `${cpus()[0]?.model}, Node ${process.version}; ${values.shape}, ${values.engine}, ${size}`,
+);
 console.log(`${world.demand.size} clusters, ${rowCount} rows, churn ${values.churn} a minute`);
 const loaded = processorMs(() => {
   for (const machine of [...world.machines, ...world.slots]) shard.inventory.put(machine, 0);

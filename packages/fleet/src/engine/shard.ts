@@ -12,6 +12,7 @@ import { type CycleOptions, DenseEngine } from './dense/engine.ts';
 import { IDLE, SPECULATIVE } from './dense/machines.ts';
 import { Demand, type NeedMessage, type RollupMessage, type RollupOutcome } from './demand.ts';
 import { type Differences, STRICT } from './differences.ts';
+import type { Preempted, Reservation } from './dense/preempt.ts';
 import { type Hint, type HintValue, Hints, Offers } from './hints.ts';
 import { Inventory } from './inventory.ts';
 import type { Row } from './row.ts';
@@ -64,6 +65,16 @@ export interface CycleRequest {
   readonly isFull?: boolean;
 }
 
+interface Reserved {
+  readonly cluster: string;
+  readonly fingerprint: string;
+  readonly group: string;
+  readonly cycle: number;
+}
+
+/** An action that has not begun after so many cycles was dropped. */
+const RESERVED_CYCLES = 3;
+
 interface Heard {
   readonly normal: NormalRows;
   readonly profiles: readonly number[];
@@ -76,7 +87,9 @@ interface Decided {
 
 export class Shard {
   readonly inventory: Inventory;
-  readonly #engine = new DenseEngine();
+  #engine: DenseEngine;
+  /** Machines that were driven out -> for whom, while they drain. */
+  readonly #reserved = new Map<string, Reserved>();
   readonly #options: ShardOptions;
   readonly #demand: Demand;
   readonly #parking = new Parking();
@@ -90,6 +103,7 @@ export class Shard {
 
   constructor(options: ShardOptions) {
     this.#options = options;
+    this.#engine = new DenseEngine(options.differences);
     this.inventory = new Inventory(this.#engine.tables.machines);
     this.#demand = new Demand(this.#engine, options.emptyRollupGuard);
     this.#hints = new Hints(options.hintIntervalSeconds);
@@ -189,22 +203,62 @@ export class Shard {
       ofCluster.set(position, all);
     };
     const { differences } = this.#options;
+    const reserved = this.#reservations();
     const dense = engine.decide({
-      ...{ isParked, differences },
+      ...{ isParked, differences, reserved },
       isFull: isFull || withViews,
       ...(withViews ? { report } : {}),
     });
     const each = this.#options.checkEachCycles;
     if (each > 0 && this.#cycles % each === 0) {
       const digest = digestOf(engine, dense);
-      const anew = digestOf(engine, engine.decide({ isParked, differences, isFull: true }));
+      const anew = digestOf(
+        engine,
+        engine.decide({ isParked, differences, reserved, isFull: true }),
+      );
       assert(digest === anew, 'a cycle decides what one that begins from nothing decides');
     }
+    this.#reserve(dense.preempted);
     const wanted = {
       ...{ holds: this.#options, nowSeconds, isParked },
       reports: withViews ? reports : undefined,
     };
     return { decision: decisionOf(engine, dense, wanted), clustersVisited: dense.clustersVisited };
+  }
+
+  /** Machines that drain for somebody, as the engine numbers them. */
+  #reservations(): ReadonlyMap<number, Reservation> {
+    const { machines, profiles } = this.#engine.tables;
+    const found = new Map<number, Reservation>();
+    for (const [id, { cluster, fingerprint, group, cycle }] of this.#reserved) {
+      const state = this.inventory.stateOf(id);
+      // what was decided last may not have begun yet
+      const isWaiting = state === 'Configured' && cycle >= this.#cycles - RESERVED_CYCLES;
+      const slot = machines.slots.get(id);
+      if (slot === undefined || (state !== 'Draining' && !isWaiting)) {
+        this.#reserved.delete(id);
+        continue;
+      }
+      const profileId = profiles.find(fingerprint);
+      if (state !== 'Draining' || profileId < 0) continue;
+      const groupId = machines.groups.find(group) ?? -1;
+      found.set(slot, { cluster: machines.clusterId(cluster), profileId, group: groupId });
+    }
+    return found;
+  }
+
+  #reserve(preempted: readonly Preempted[]): void {
+    if (!this.#options.differences.creditsDraining) return;
+    const { machines, profiles } = this.#engine.tables;
+    for (const { slot, reservation } of preempted) {
+      const fingerprint = profiles.facts[reservation.profileId]?.profile.fingerprint ?? '';
+      this.#reserved.set(machines.ids[slot] ?? '', {
+        cluster: machines.clusterNames[reservation.cluster] ?? '',
+        fingerprint,
+        group: machines.groups.keyOf(reservation.group),
+        cycle: this.#cycles,
+      });
+    }
   }
 
   /** What clusters ask for, without what is known to be as it was told. */

@@ -124,7 +124,8 @@ function lineOf({
 
 function tokenLine(token: Token & { readonly machineId: string }): string {
   const { machineId, shardId, shardEpoch, sequenceNumber } = token;
-  return `${JSON.stringify({ token: [machineId, shardId, `${shardEpoch}`, `${sequenceNumber}`] })}\n`;
+  const parts = [machineId, shardId, String(shardEpoch), String(sequenceNumber)];
+  return `${JSON.stringify({ token: parts })}\n`;
 }
 
 function readJournal(file: string): {

@@ -8,6 +8,7 @@
  * A blob is a kubeconfig with everything in it. It comes from a cluster, so that it may not name
  * files of this machine, sockets or programs.
  */
+import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import { createHash } from 'node:crypto';
 import { pauseMs, unawaited } from '@megaplane/base/deferred';
 import { createKubeClient, inlineEndpoint } from '@megaplane/client/kube-client';
@@ -16,7 +17,6 @@ import { systemTimers } from '@megaplane/client/system-timers';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Machine } from '../contract/tables/provider.ts';
-import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../engine/profile.ts';
 import type { Started } from './provider.ts';
 
 /** Clusters that are connected to at once; the one that was used longest ago is let go. */

@@ -3,10 +3,10 @@
  * None at all means every machine: a shard that no coordinator ever spoke to serves what it finds.
  * What the coordinator said last stays, for as long as it says nothing.
  */
+import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import type { Machine as MachineMessage } from '../contract/tables/provider.ts';
 import type { Machine } from '../engine/machine.ts';
 import { attributeOf } from '../engine/machine.ts';
-import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../engine/profile.ts';
 
 /** Domains of one shard. */
 export const DOMAINS_MAX = 100_000;

@@ -1,4 +1,5 @@
 /** Machines between the messages of the wire and what the engine keeps. */
+import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import { create } from '@bufbuild/protobuf';
 import { dollarsOfBucket } from '../contract/penalty.ts';
 import type { MachineState, Machine as MachineMessage } from '../contract/tables/provider.ts';
@@ -8,7 +9,6 @@ import { textsOf } from '../engine/amounts.ts';
 import type { MachineRecord } from '../engine/inventory.ts';
 import { CAPACITY_TYPES, STATES } from '../engine/machine.ts';
 import type { Machine, Stamp, State } from '../engine/machine.ts';
-import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../engine/profile.ts';
 import type { Profile } from '../engine/profile.ts';
 
 /** The word of a state's number; '' for `UNSPECIFIED` and numbers that mean nothing. */

@@ -40,6 +40,8 @@ export class ClusterDemand {
   readonly id: number;
   readonly name: string;
   hasReported = false;
+  /** Some roll-up of it was accepted. */
+  hasRows = false;
   arrival = 0;
   rows: Rows = NO_ROWS;
   /** Rows with amounts that columns do not hold exactly; all rows are then here as they came. */

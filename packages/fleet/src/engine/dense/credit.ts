@@ -2,6 +2,7 @@
 import type { Tables } from './tables.ts';
 import type { ClusterDemand } from './clusters.ts';
 import type { DomainChooser } from './domains.ts';
+import type { Differences } from '../differences.ts';
 
 /** A row that wants more than what it was credited. */
 export interface Buyer {
@@ -23,6 +24,7 @@ export class Creditor {
   readonly #tables: Tables;
   readonly #chooser: DomainChooser;
   readonly #isParked: (demand: ClusterDemand, position: number) => boolean;
+  readonly #differences: Differences;
   readonly #remaining: Float64Array<ArrayBuffer>;
   readonly #creating = new Map<number, number[]>();
   /** Creating machines that a row of this cycle has. */
@@ -32,7 +34,9 @@ export class Creditor {
     tables: Tables,
     chooser: DomainChooser,
     isParked: (demand: ClusterDemand, position: number) => boolean,
+    differences: Differences,
   ) {
+    this.#differences = differences;
     this.#tables = tables;
     this.#chooser = chooser;
     this.#isParked = isParked;
@@ -81,9 +85,32 @@ export class Creditor {
     const { machines, kinds, vectors, profiles } = this.#tables;
     const { profile } = profiles.facts[profileId]!;
     const minUnit = demand.normal.minUnit[position]!;
+    const stamp = machines.stamps.find(profile.fingerprint);
+    if (this.#differences.ownFirst) {
+      const own = stamp ?? -1;
+      if (own >= 0) this.#creditLive(demand, position, profileId, own);
+    }
+    if (!this.#isCovered()) this.#creditLive(demand, position, profileId, -1);
+    if (this.#isCovered()) return;
+    for (const slot of (stamp === undefined ? undefined : this.#creating.get(stamp)) ?? []) {
+      const kind = machines.kind[slot]!;
+      if (this.#made.has(slot) || !kinds.matches(profileId, profile, kind)) continue;
+      if (!vectors.covers(kinds.vector[kind]!, minUnit)) continue;
+      this.#claimMade(demand, slot);
+      if (this.#subtract(kind)) break;
+    }
+  }
+
+  /** Credits bound machines in keep order; with `own` only those of this stamp, and no gang's. */
+  #creditLive(demand: ClusterDemand, position: number, profileId: number, own: number): void {
+    const { machines, kinds, vectors, profiles } = this.#tables;
+    const { profile } = profiles.facts[profileId]!;
+    const minUnit = demand.normal.minUnit[position]!;
+    const group = demand.normal.group[position]!;
     let first = -1;
     for (let at = 0; at < demand.liveCount; at++) {
       const slot = demand.live[at]!;
+      if (own >= 0 && (machines.stamp[slot] !== own || machines.group[slot] !== group)) continue;
       const kind = machines.kind[slot]!;
       if (!kinds.matches(profileId, profile, kind)) continue;
       if (!vectors.covers(kinds.vector[kind]!, minUnit)) continue;
@@ -93,15 +120,6 @@ export class Creditor {
       if (this.#subtract(kind)) break;
     }
     if (first >= 0) demand.compact(first);
-    if (this.#isCovered()) return;
-    const stamp = machines.stamps.find(profile.fingerprint);
-    for (const slot of (stamp === undefined ? undefined : this.#creating.get(stamp)) ?? []) {
-      const kind = machines.kind[slot]!;
-      if (this.#made.has(slot) || !kinds.matches(profileId, profile, kind)) continue;
-      if (!vectors.covers(kinds.vector[kind]!, minUnit)) continue;
-      this.#claimMade(demand, slot);
-      if (this.#subtract(kind)) break;
-    }
   }
 
   #creditGang(demand: ClusterDemand, position: number, profileId: number, isParked: boolean): void {

@@ -20,14 +20,19 @@ import { type Buyer, Creditor } from './credit.ts';
 import { DomainChooser, type ReportedDomain } from './domains.ts';
 import { Folding } from './fold.ts';
 import { CONFIGURED, CREATING, IDLE, SPECULATIVE } from './machines.ts';
-import { type Preempted, type UnresolvedBuyer, preempt } from './preempt.ts';
+import { type Preempted, type Reservation, type UnresolvedBuyer, preempt } from './preempt.ts';
 import { Tables } from './tables.ts';
+
+/** A row that pins no type comes after all that do. */
+const UNPINNED = 2 ** 31;
 
 export interface CycleOptions {
   readonly differences: Differences;
   /** Everything is worked out anew. */
   readonly isFull: boolean;
   readonly isParked: (demand: ClusterDemand, position: number) => boolean;
+  /** Machines that drain -> for whom they were driven out. */
+  readonly reserved: ReadonlyMap<number, Reservation>;
   /** Told of all domains of each gang that is looked at. */
   readonly report?: (demand: ClusterDemand, position: number, all: ReportedDomain[]) => void;
 }
@@ -51,7 +56,10 @@ export class DenseEngine {
   readonly odd: Set<number> = new Set();
   readonly #profiles = new WeakMap<object, number>();
 
-  constructor() {
+  readonly #differences: Differences;
+
+  constructor(differences: Differences) {
+    this.#differences = differences;
     const { machines } = this.tables;
     machines.onLeave = (slot) => this.#changed(slot, -1);
     machines.onEnter = (slot) => this.#changed(slot, 1);
@@ -59,6 +67,7 @@ export class DenseEngine {
 
   /** True if some amount or profile in use is not exactly what it is in the tables. */
   get isOdd(): boolean {
+    if (this.#differences.boundedAmounts) return false;
     return this.odd.size > 0 || this.tables.kinds.odd > 0;
   }
 
@@ -75,10 +84,13 @@ export class DenseEngine {
   }
 
   /** Takes a cluster's rows in place of what it had. */
-  setRows(cluster: string, arrival: number, needs: readonly NeedMessage[]): void {
+  setRows(cluster: string, arrival: number, told: readonly NeedMessage[]): void {
     const demand = this.tables.demandOf(cluster);
+    const { steadyOrder } = this.#differences;
+    if (!steadyOrder || !demand.hasRows) demand.arrival = arrival;
     demand.hasReported = true;
-    demand.arrival = arrival;
+    demand.hasRows = true;
+    const needs = steadyOrder ? this.#inSteadyOrder(told) : told;
     let isOdd = false;
     const rows = rowsOf(needs.length);
     for (const [at, need] of needs.entries()) {
@@ -103,6 +115,20 @@ export class DenseEngine {
     demand.hasGangs = rows.profile.some((id) => facts[id]!.sameKey !== undefined);
     demand.isRaw = true;
     demand.isDirty = true;
+  }
+
+  /** Rows that fewer types can serve before others, then by what they are. */
+  #inSteadyOrder(needs: readonly NeedMessage[]): readonly NeedMessage[] {
+    const { facts } = this.tables.profiles;
+    const keyed = needs.map((need) => ({ need, of: facts[this.#profileId(need)]! }));
+    keyed.sort((left, right) => {
+      return (
+        (left.of.types?.length ?? UNPINNED) - (right.of.types?.length ?? UNPINNED) ||
+        byUtf8(left.of.profile.fingerprint, right.of.profile.fingerprint) ||
+        byUtf8(left.need.group, right.need.group)
+      );
+    });
+    return keyed.map(({ need }) => need);
   }
 
   #profileId({ profile }: NeedMessage): number {
@@ -158,7 +184,7 @@ export class DenseEngine {
     }
   }
 
-  decide({ isFull, isParked, report, differences }: CycleOptions): DenseDecision {
+  decide({ isFull, isParked, report, differences, reserved }: CycleOptions): DenseDecision {
     const { demands, machines } = this.tables;
     if (this.folding.update() || isFull) {
       for (const demand of demands) {
@@ -179,13 +205,13 @@ export class DenseEngine {
       demand.isDirty = false;
     }
     const chooser = new DomainChooser(this.tables, new AcquirableIndex(this.tables), report);
-    const creditor = new Creditor(this.tables, chooser, isParked);
+    const creditor = new Creditor(this.tables, chooser, isParked, differences);
     this.#creditAll(visited, creditor);
     const buyers = this.#inRowOrder(creditor.buyers);
-    const acquirer = new Acquirer(this.tables);
+    const acquirer = new Acquirer(this.tables, differences);
     acquirer.acquire(buyers);
     const unsatisfied = buyers.filter(({ deficit }) => !isCovered(deficit));
-    const { preempted, unresolved } = preempt(unsatisfied, this.tables, differences);
+    const { preempted, unresolved } = preempt(unsatisfied, this.tables, { differences, reserved });
     const isTaken = (slot: number): boolean => acquirer.holders.has(slot);
     const clustersVisited = visited.length;
     return { buyers, unsatisfied, preempted, unresolved, isTaken, clustersVisited };

@@ -6,8 +6,16 @@ import type { Buyer } from './credit.ts';
 import { CONFIGURED } from './machines.ts';
 import type { Tables } from './tables.ts';
 
+/** Whom a machine that drains was driven out for. */
+export interface Reservation {
+  readonly cluster: number;
+  readonly profileId: number;
+  readonly group: number;
+}
+
 export interface Preempted {
   readonly slot: number;
+  readonly reservation: Reservation;
   readonly graceSeconds: number;
   readonly preemptorPriority: number;
 }
@@ -19,11 +27,16 @@ export interface UnresolvedBuyer {
   readonly freed: Float64Array<ArrayBuffer>;
 }
 
+export interface PreemptOptions {
+  readonly differences: Differences;
+  readonly reserved: ReadonlyMap<number, Reservation>;
+}
+
 /** `unsatisfied` in the order of the rows. */
 export function preempt(
   unsatisfied: readonly Buyer[],
   tables: Tables,
-  differences: Differences,
+  { differences, reserved }: PreemptOptions,
 ): { readonly preempted: Preempted[]; readonly unresolved: UnresolvedBuyer[] } {
   const { machines, kinds, vectors, profiles } = tables;
   const victims = new Victims(tables, differences);
@@ -39,29 +52,53 @@ export function preempt(
     const domain = demand.domain[position]!;
     const isLost = facts.sameKey !== undefined && (domain < 0 || kinds.valueText(domain) === '');
     const candidates = buyer.isParked || isLost ? [] : victims.of(buyer.profileId);
+    const group = demand.normal.group[position]!;
+    const reservation = { cluster: demand.id, profileId: buyer.profileId, group };
+    if (differences.creditsDraining) {
+      for (const [slot, of] of reserved) {
+        if (isCovered(deficit)) break;
+        const isOurs = of.cluster === demand.id && of.profileId === buyer.profileId;
+        if (!isOurs || of.group !== group || taken.has(slot)) continue;
+        taken.add(slot);
+        reduce(tables, deficit, machines.kind[slot]!);
+      }
+    }
     let count = 0;
+    const before = preempted.length;
     for (const slot of candidates) {
       if (isCovered(deficit)) break;
       const kind = machines.kind[slot]!;
       if (taken.has(slot)) continue;
       if (!vectors.covers(kinds.vector[kind]!, demand.normal.minUnit[position]!)) continue;
       if (facts.sameKey !== undefined && kinds.valueOf(facts.sameKey, kind) !== domain) continue;
+      if (differences.sparesCredited && !vectors.helps(kinds.vector[kind]!, deficit)) continue;
       taken.add(slot);
       count++;
       const from = kinds.vector[kind]! * vectors.stride;
-      for (let at = 0; at < vectors.dimensions; at++) {
-        const amount = vectors.values[from + at]!;
-        freed[at]! += amount;
-        deficit[at] = Math.max(0, deficit[at]! - amount);
-      }
+      for (let at = 0; at < vectors.dimensions; at++) freed[at]! += vectors.values[from + at]!;
+      reduce(tables, deficit, kind);
       const { priority } = facts.profile;
       const gap = priority - machines.priority[slot]!;
       const graceSeconds = drainGraceSeconds(differences.wholeGaps ? gap : gap | 0);
-      preempted.push({ slot, graceSeconds, preemptorPriority: priority });
+      preempted.push({ slot, reservation, graceSeconds, preemptorPriority: priority });
+    }
+    if (differences.wholeGangs && facts.sameKey !== undefined && !isCovered(deficit)) {
+      // a part of what a gang lacks is of no use to it
+      for (const { slot } of preempted.splice(before)) taken.delete(slot);
+      unresolved.push({ buyer, deficit: buyer.deficit.slice(), victims: 0, freed: freed.fill(0) });
+      continue;
     }
     if (!isCovered(deficit)) unresolved.push({ buyer, deficit, victims: count, freed });
   }
   return { preempted, unresolved };
+}
+
+/** Takes what a kind offers from a deficit. */
+function reduce({ kinds, vectors }: Tables, deficit: Float64Array, kind: number): void {
+  const from = kinds.vector[kind]! * vectors.stride;
+  for (let at = 0; at < vectors.dimensions; at++) {
+    deficit[at] = Math.max(0, deficit[at]! - vectors.values[from + at]!);
+  }
 }
 
 /** Configured machines of lower priority that match, the best victim first. */

@@ -103,6 +103,15 @@ export class Vectors {
     return true;
   }
 
+  /** True if vector `have` has something of what is lacking. */
+  helps(have: number, lacking: Float64Array): boolean {
+    const from = have * this.stride;
+    for (let at = 0; at < this.names.length; at++) {
+      if (lacking[at]! > 0 && this.values[from + at]! > 0) return true;
+    }
+    return false;
+  }
+
   #hold(scratch: Float64Array): number {
     let key = '';
     for (let at = 0; at < this.dimensions; at++) key += `${scratch[at]!},`;
