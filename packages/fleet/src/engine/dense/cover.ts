@@ -10,8 +10,8 @@
 //      through the best fills, bounded by steps and by the prices of step 1.
 //   3. Some machines of each kind that is kept are given back on trial, and the rest covered anew.
 //
-// Prices of step 1 say what a unit of each dimension is worth: their sum over what is wanted is a
-// lower bound of all covers (`bound`).
+// Prices of step 1 say what a unit of each dimension is worth: their sum over what is wanted, less
+// what kinds that are used up pay beyond their cost, is a lower bound of all covers (`bound`).
 
 /** One kind of machine. */
 export interface CoverKind {
@@ -60,9 +60,8 @@ export function cheapestCover(
   const isWhole = reachable.every((amount, at) => amount >= wanted[at]!);
   const counts = new Int32Array(kinds.length);
   const left = reachable.slice();
-  const duals = keepWholeParts(kinds, useful, counts, left);
-  let bound = 0;
-  for (let at = 0; at < duals.length; at++) bound += duals[at]! * reachable[at]!;
+  const [duals, lastDuals] = keepWholeParts(kinds, useful, counts, left);
+  const bound = Math.max(worthAt(kinds, reachable, duals), worthAt(kinds, reachable, lastDuals));
   fill({ kinds, useful, duals, budget }, counts, left);
   giveBack({ kinds, useful, duals, budget }, counts, reachable);
   let cost = 0;
@@ -96,14 +95,27 @@ function take(left: Float64Array, { offers }: CoverKind, times: number): void {
   }
 }
 
-/** Keeps the whole parts of the solution by fractions. Answers the prices of the first one. */
+/** What no cover costs less than, by prices of dimensions: kinds that pay more are used up. */
+function worthAt(kinds: readonly CoverKind[], wanted: Float64Array, duals: Float64Array): number {
+  let worth = 0;
+  for (let at = 0; at < wanted.length; at++) worth += duals[at]! * wanted[at]!;
+  for (const { offers, cost, count } of kinds) {
+    let gain = -cost;
+    for (let at = 0; at < wanted.length; at++) gain += duals[at]! * offers[at]!;
+    if (gain > 0) worth -= gain * count;
+  }
+  return worth;
+}
+
+/** Keeps the whole parts of the solution by fractions. Answers its first and its last prices. */
 function keepWholeParts(
   kinds: readonly CoverKind[],
   useful: readonly boolean[],
   counts: Int32Array,
   left: Float64Array,
-): Float64Array {
+): readonly [Float64Array, Float64Array] {
   let first: Float64Array | undefined;
+  let last: Float64Array = new Float64Array(left.length);
   for (let round = 0; round <= kinds.length; round++) {
     const open: number[] = [];
     for (let at = 0; at < kinds.length; at++) {
@@ -115,6 +127,7 @@ function keepWholeParts(
       left,
     );
     first ??= duals;
+    last = duals;
     let hasFull = false;
     for (let place = 0; place < open.length; place++) {
       const at = open[place]!;
@@ -133,7 +146,7 @@ function keepWholeParts(
     }
     break;
   }
-  return first ?? new Float64Array(left.length);
+  return [first ?? last, last];
 }
 
 /**
@@ -339,7 +352,7 @@ class Search {
       taken.push(at);
       this.#deepen(rest, place, cost + kind.cost, taken);
       taken.pop();
-      this.#counts[at]!--;
+      this.#counts[at]--;
     }
   }
 }
