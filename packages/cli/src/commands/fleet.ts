@@ -54,6 +54,7 @@ interface PodsFlags extends LogFlags {
   readonly kubeconfig: string;
   readonly context?: string;
   readonly classPenalties?: string;
+  readonly metricsAddress?: string;
 }
 
 function podsCommand(done: Done): Command {
@@ -65,14 +66,16 @@ function podsCommand(done: Done): Command {
     )
     .requiredOption('--kubeconfig <file>', 'how to reach the API server')
     .option('--context <name>', 'context of the kubeconfig')
-    .option('--class-penalties <file>', 'penalties of priority classes, in YAML');
+    .option('--class-penalties <file>', 'penalties of priority classes, in YAML')
+    .option('--metrics-address <host:port>', 'metrics and health (default: none)');
   return addLogOptions(command).action(async (flags: PodsFlags) => {
     done(
       await serve(async () => {
         const { runPods } = await import('@megaplane/fleet/pods/run');
-        const { kubeconfig, context, classPenalties } = flags;
+        const { kubeconfig, context, classPenalties, metricsAddress } = flags;
         return runPods({
           kubeconfig,
+          ...(metricsAddress === undefined ? {} : { metricsAddress }),
           ...(context === undefined ? {} : { context }),
           ...(classPenalties === undefined
             ? {}
@@ -97,6 +100,7 @@ interface OperatorFlags extends LogFlags, TlsFlags {
   readonly bootstrapTemplateFile?: string;
   readonly bootstrapTtl: number;
   readonly groups: 'namespaced' | 'shared';
+  readonly metricsAddress?: string;
 }
 
 function operatorCommand(done: Done): Command {
@@ -119,18 +123,22 @@ function operatorCommand(done: Done): Command {
       'whether gangs of two namespaces with one selector are two (namespaced) or one (shared)',
       oneOf(['namespaced', 'shared']),
       'namespaced',
-    );
+    )
+    .option('--metrics-address <host:port>', 'metrics and health (default: it listens on nothing)');
   addTlsFlags(command, 'the operator', 'the shard');
   return addLogOptions(command).action(async (flags: OperatorFlags) => {
     const { kubeconfig, context, clusterId, shardAddr, bootstrapTemplateFile: template } = flags;
-    const tls = tlsBytesOf(command, flags);
+    // once now, so that a wrong file is told at the start; then before each dial
+    const isSecure = tlsBytesOf(command, flags) !== undefined;
+    const { metricsAddress } = flags;
     done(
       await serve(async () => {
         const { runOperator } = await import('@megaplane/fleet/operator/run');
         return runOperator({
           ...{ kubeconfig, clusterId, ...shardAddr, log: logger(flags) },
           ...(context === undefined ? {} : { context }),
-          ...(tls === undefined ? {} : { tls }),
+          ...(isSecure ? { tls: () => tlsBytesOf(command, flags) ?? {} } : {}),
+          ...(metricsAddress === undefined ? {} : { metricsAddress }),
           rollUpMs: flags.rollUpInterval * 1000,
           groupsByNamespace: flags.groups === 'namespaced',
           bootstrap:

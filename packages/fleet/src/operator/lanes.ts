@@ -20,6 +20,11 @@ export class Lanes<Work> {
     this.#go();
   }
 
+  /** Pieces that are being done. */
+  get busy(): number {
+    return this.#busy.size;
+  }
+
   /** Pieces that wait or are being done. */
   get size(): number {
     return this.#waiting.size + this.#busy.size;

@@ -32,6 +32,8 @@ export class NodeWriter {
   readonly #known = new Map<string, Known>();
   readonly #nodeNames = new Map<string, string>();
   failures = 0;
+  /** How often each write ended how: `create/done`. */
+  readonly writes: Map<string, number> = new Map();
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -62,6 +64,16 @@ export class NodeWriter {
     if (!answer.ok && answer.code !== 404) this.#trouble(path, answer.status.message);
   }
 
+  /** Machines that are being written. */
+  get inFlight(): number {
+    return this.#lanes.busy;
+  }
+
+  #count(op: string, outcome: string): void {
+    const key = `${op}/${outcome}`;
+    this.writes.set(key, (this.writes.get(key) ?? 0) + 1);
+  }
+
   /** Resolves when all that was told is written. */
   settled(): Promise<void> {
     return this.#lanes.settled();
@@ -83,11 +95,13 @@ export class NodeWriter {
       const next = { spec: JSON.stringify(spec), status: JSON.stringify(status), phase, startTime };
       if (known === undefined) await this.#create(machineId, spec);
       else if (known.spec !== next.spec) await this.#replace(path, '/spec', spec);
+      this.#count(known === undefined ? 'create' : 'update', 'success');
       if (known?.status !== next.status) await this.#replace(`${path}/status`, '/status', status);
       this.#known.set(machineId, next);
     } catch (error) {
       // the shard tells it again when a session begins
       this.#known.delete(machineId);
+      this.#count('write', 'error');
       this.#trouble(path, (error as Error).message);
     }
   }
@@ -117,6 +131,7 @@ export class NodeWriter {
 
   async #remove(machineId: string, path: string): Promise<void> {
     foundIn(await this.#options.api.request('DELETE', path));
+    this.#count('delete', 'success');
     this.#known.delete(machineId);
     this.#nodeNames.delete(machineId);
   }

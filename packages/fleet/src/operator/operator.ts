@@ -12,6 +12,7 @@ import type { BootstrapTemplate } from './bootstrap.ts';
 import { CapacityWriter } from './capacity-writer.ts';
 import { clusterApi } from './cluster-api.ts';
 import { Drainer } from './drain.ts';
+import { OperatorMeasures } from './metrics-page.ts';
 import { NodeWriter } from './node-writer.ts';
 import { RequestStatus } from './request-status.ts';
 import { Session } from './session.ts';
@@ -33,6 +34,7 @@ export interface OperatorOptions {
 }
 
 export class Operator {
+  readonly measures: OperatorMeasures = new OperatorMeasures();
   readonly session: Session;
   readonly rollUp: RollingRollUp;
   readonly status: RequestStatus;
@@ -160,7 +162,12 @@ export class Operator {
   #sendRollUp(): void {
     if (!this.session.isOpen || !this.#requests.isSynced || this.#isStopped) return;
     const { timers } = this.#options.client;
-    this.session.offerRollUp(this.rollUp.build(BigInt(timers.wallMs()) * 1_000_000n));
+    const beganMs = performance.now();
+    const needs = this.rollUp.build(BigInt(Math.floor(timers.wallMs())) * 1_000_000n);
+    this.measures.rollUpSeconds.record((performance.now() - beganMs) / 1000);
+    this.measures.rollUps++;
+    this.measures.rollUpBytes = needs.length;
+    this.session.offerRollUp(needs);
     this.#options.flush();
     this.status.rolledUp();
     this.#rollUpDueMs = timers.nowMs() + this.#options.rollUpMs;

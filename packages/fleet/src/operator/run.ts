@@ -1,4 +1,5 @@
 // shell: the connections of `megaplane fleet operator`
+import { serveHttp } from '@megaplane/client/http-endpoint';
 import { createKubeClient } from '@megaplane/client/kube-client';
 import type { ClientConnection } from '@megaplane/wire/client';
 import { connect } from '@megaplane/wire/connect';
@@ -8,6 +9,7 @@ import type { GrpcClientCall } from '@megaplane/wire/grpc';
 import { MESSAGE_BYTES_MAX, pathOfMethod } from '../contract/calls.ts';
 import { Shard } from '../contract/tables/shard.ts';
 import { bootstrapTemplate } from './bootstrap.ts';
+import { operatorMetrics } from './metrics-page.ts';
 import { Operator } from './operator.ts';
 
 export type { ConnectTls };
@@ -19,7 +21,10 @@ export interface RunOperatorOptions {
   /** Of the shard. */
   readonly host: string;
   readonly port: number;
-  readonly tls?: ConnectTls;
+  /** Asked before each dial, so that renewed files count. */
+  readonly tls?: () => ConnectTls;
+  /** `host:port` of metrics and health; none without it: an operator listens on nothing. */
+  readonly metricsAddress?: string;
   readonly rollUpMs: number;
   readonly groupsByNamespace: boolean;
   /** Text of the bootstrap template; '' where machines need none. */
@@ -31,7 +36,7 @@ export interface RunOperatorOptions {
 /** Starts an operator; it works until `stop`. Throws where the template is wrong. */
 export async function runOperator(
   options: RunOperatorOptions,
-): Promise<{ readonly listens: string; stop(): Promise<void> }> {
+): Promise<{ readonly listens: string; readonly metricsUrl: string; stop(): Promise<void> }> {
   const bootstrap = bootstrapTemplate(options.bootstrap);
   const { kubeconfig, context } = options;
   const client = await createKubeClient({
@@ -46,14 +51,27 @@ export async function runOperator(
     dial: (stream) => link.dial(stream),
     flush: () => link.flush(),
   });
+  const { metricsAddress } = options;
+  const pages =
+    metricsAddress === undefined
+      ? null
+      : await serveHttp(metricsAddress, ({ path }) => {
+          if (path === '/metrics') {
+            const contentType = 'text/plain; version=0.0.4';
+            return { contentType, text: operatorMetrics(operator) };
+          }
+          return path === '/healthz' ? { contentType: 'text/plain', text: 'ok' } : null;
+        });
   operator.start();
+  const metrics = pages === null ? '' : `, metrics on ${pages.url}`;
   return {
-    listens: `${options.clusterId} of ${client.server}, shard ${options.host}:${options.port}`,
-    stop: () => {
+    metricsUrl: pages?.url ?? '',
+    listens: `${options.clusterId} of ${client.server}, shard ${options.host}:${options.port}${metrics}`,
+    stop: async () => {
       operator.stop();
       link.close();
       client.close();
-      return Promise.resolve();
+      await pages?.close();
     },
   };
 }
@@ -73,7 +91,7 @@ class ShardLink {
   dial(stream: number): void {
     this.close();
     const { host, port, tls } = this.#options;
-    const connection = connect({ host, port, ...(tls === undefined ? {} : { tls }) });
+    const connection = connect({ host, port, ...(tls === undefined ? {} : { tls: tls() }) });
     this.#connection = connection;
     const grpc = grpcClient(connection, { messageBytesMax: MESSAGE_BYTES_MAX });
     const call = grpc.open(pathOfMethod(Shard.method.session), {
