@@ -12,6 +12,7 @@ import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, writeSync
 import { join } from 'node:path';
 import { fromJson, toJson } from '@bufbuild/protobuf';
 import type { JsonValue } from '@bufbuild/protobuf';
+import { parseNested } from '@megaplane/base/nested-json';
 import { makePrivateDirectory, replacePrivately } from '@megaplane/base/private-file';
 import { MachineSchema } from '../contract/tables/provider.ts';
 import type { Token } from './fences.ts';
@@ -141,7 +142,7 @@ function readJournal(file: string): {
   for (const [number, text] of lines.entries()) {
     if (text === '') continue;
     try {
-      const line = JSON.parse(text) as Line;
+      const line = parseNested(text) as Line;
       instance = line.instance ?? instance;
       life = line.life ?? life;
       if (line.machine !== undefined) {
