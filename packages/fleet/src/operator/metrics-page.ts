@@ -1,19 +1,8 @@
 /** Metrics of an operator, under the reference's names. */
-import { BucketHistogram, exponential } from '@megaplane/client/bucket-histogram';
 import { Exposition } from '@megaplane/client/exposition';
 import type { Operator } from './operator.ts';
 
 const PREFIX = 'bigfleet_operator_';
-/** From a tenth of a millisecond to some seconds. */
-const BUILD_SECONDS = exponential(0.0001, 16);
-
-/** What an operator measures itself. */
-export class OperatorMeasures {
-  readonly rollUpSeconds: BucketHistogram = new BucketHistogram(BUILD_SECONDS);
-  rollUpBytes = 0;
-  rollUps = 0;
-}
-
 export function operatorMetrics(operator: Operator): string {
   const page = new Exposition();
   const one = (name: string, type: 'counter' | 'gauge', help: string, value: number): void => {

@@ -12,7 +12,7 @@ import type { BootstrapTemplate } from './bootstrap.ts';
 import { CapacityWriter } from './capacity-writer.ts';
 import { clusterApi } from './cluster-api.ts';
 import { Drainer } from './drain.ts';
-import { OperatorMeasures } from './metrics-page.ts';
+import { OperatorMeasures } from './measures.ts';
 import { NodeWriter } from './node-writer.ts';
 import { RequestStatus } from './request-status.ts';
 import { Session } from './session.ts';
@@ -162,9 +162,9 @@ export class Operator {
   #sendRollUp(): void {
     if (!this.session.isOpen || !this.#requests.isSynced || this.#isStopped) return;
     const { timers } = this.#options.client;
-    const beganMs = performance.now();
+    const beganMs = timers.nowMs();
     const needs = this.rollUp.build(BigInt(Math.floor(timers.wallMs())) * 1_000_000n);
-    this.measures.rollUpSeconds.record((performance.now() - beganMs) / 1000);
+    this.measures.rollUpSeconds.record((timers.nowMs() - beganMs) / 1000);
     this.measures.rollUps++;
     this.measures.rollUpBytes = needs.length;
     this.session.offerRollUp(needs);

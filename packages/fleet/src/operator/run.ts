@@ -64,9 +64,10 @@ export async function runOperator(
         });
   operator.start();
   const metrics = pages === null ? '' : `, metrics on ${pages.url}`;
+  const shard = `${options.host}:${options.port}`;
   return {
     metricsUrl: pages?.url ?? '',
-    listens: `${options.clusterId} of ${client.server}, shard ${options.host}:${options.port}${metrics}`,
+    listens: `${options.clusterId} of ${client.server}, shard ${shard}${metrics}`,
     stop: async () => {
       operator.stop();
       link.close();
