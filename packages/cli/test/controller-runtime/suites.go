@@ -1,0 +1,7 @@
+// Package suites names the modules whose own tests envtest-suites.test.ts runs.
+package suites
+
+import (
+	_ "sigs.k8s.io/controller-runtime"
+	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
+)
