@@ -1,7 +1,5 @@
 // shell: files and sockets of a store
 /** The process around `megaplane store`. */
-import { openJournal } from '@megaplane/etcd/journal';
-import { runMember } from '@megaplane/etcd/run-member';
 import { type EtcdAddress, type RunStoreOptions, runStore } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import type { ConnectTls } from '@megaplane/wire/connect';
@@ -109,6 +107,9 @@ async function onJournal(
   settings: RunStoreOptions,
   options: StoreProgramOptions,
 ): Promise<Pick<Awaited<ReturnType<typeof runStore>>, 'addresses' | 'close'>> {
+  // A store on a file pays nothing for clients of engines that it does not use.
+  const { openJournal } = await import('@megaplane/etcd/journal');
+  const { runMember } = await import('@megaplane/etcd/run-member');
   const { journalCacert, journalCert, journalKey, journalCredentials, journalNkey } = options;
   const access = {
     ...(journalCacert === undefined ? {} : { ca: journalCacert }),
