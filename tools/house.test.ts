@@ -7,18 +7,6 @@ import * as laws from './room-laws.ts';
 import { ROOMS } from './rooms.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** Imports that run against the order of rooms: lines may be taken away, none may be added. */
-const UPWARD = lines('tools/upward-imports.txt');
-/** Circles of files by types alone: a line names a circle's files. Lines may only be taken away. */
-const CIRCLES = lines('tools/type-circles.txt');
-const UPWARD_MAX = 75;
-const CIRCLES_MAX = 4;
-
-function lines(path: string): string[] {
-  return readFileSync(join(ROOT, path), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '');
-}
 
 const files = globSync('packages/*/src/**/*.ts', { cwd: ROOT })
   .map((path) => path.replaceAll('\\', '/'))
@@ -44,10 +32,11 @@ test('every package has rooms, and every room a meaning and files', () => {
   }
 });
 
-test('a file imports only from its own room and those below, but for what is listed', () => {
-  const found = files.flatMap((file) => laws.roomLaw(file, ROOMS[file.package] ?? [])).sort();
-  assert.deepEqual(found, UPWARD, 'tools/upward-imports.txt must name these, and may only shrink');
-  assert.ok(UPWARD.length <= UPWARD_MAX, 'the list may only shrink');
+test('a file imports, types included, only from its own room and those below', () => {
+  assert.deepEqual(
+    files.flatMap((file) => laws.roomLaw(file, ROOMS[file.package] ?? [])),
+    [],
+  );
 });
 
 test('the law of rooms bites: imports of values and types from above, files in no room', () => {
@@ -77,23 +66,19 @@ test('no folder holds too many files', () => {
   assert.match(found[0] ?? '', /26 files, at most 25/);
 });
 
-test('no files import each other in a circle; by types only where listed', () => {
-  assert.deepEqual(laws.circleLaw(sources, true), []);
-  const found = laws.circleLaw(sources, false).sort();
-  assert.deepEqual(found, CIRCLES, 'tools/type-circles.txt must name these, and may only shrink');
-  assert.ok(CIRCLES.length <= CIRCLES_MAX, 'the list may only shrink');
+test('no files import each other in a circle, types included', () => {
+  assert.deepEqual(laws.circleLaw(sources), []);
 });
 
 test('the law of circles bites', () => {
   const a = planted('packages/base/src/a.ts', `import { b } from './b.ts';`);
   const b = planted('packages/base/src/b.ts', `import type { C } from './c.ts';`);
   const c = planted('packages/base/src/c.ts', `export * from './a.ts';`);
-  assert.equal(laws.circleLaw([a, b, c], false).length, 1);
-  assert.deepEqual(laws.circleLaw([a, b, c], true), []);
+  assert.equal(laws.circleLaw([a, b, c]).length, 1);
   const value = planted('packages/base/src/b.ts', `import { c } from './c.ts';`);
-  assert.equal(laws.circleLaw([a, value, c], true).length, 1);
+  assert.equal(laws.circleLaw([a, value, c]).length, 1);
   const worker = planted('packages/base/src/b.ts', `new URL('./c.ts', import.meta.url);`);
-  assert.deepEqual(laws.circleLaw([a, worker, c], false), []);
+  assert.deepEqual(laws.circleLaw([a, worker, c]), []);
 });
 
 test('sources import no test doubles', () => {

@@ -77,12 +77,12 @@ export function folderLaw(paths: readonly string[]): string[] {
     .map(([folder, count]) => `${folder}: ${count} files, at most ${FOLDER_FILES_MAX}`);
 }
 
-/** No file reaches itself by imports; each finding is one circle's files, in order of names. */
-export function circleLaw(files: readonly Linked[], isByValue: boolean): string[] {
+/** No file reaches itself by imports, types included; each finding is one circle's files, in order of names. */
+export function circleLaw(files: readonly Linked[]): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const next = (path: string): string[] =>
     (byPath.get(path)?.links ?? [])
-      .filter((link) => byPath.has(link.path) && !(isByValue && link.isType))
+      .filter((link) => byPath.has(link.path))
       .map((link) => link.path);
   return components([...byPath.keys()], next)
     .filter((members) => members.length > 1)

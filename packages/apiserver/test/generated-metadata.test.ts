@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { admittingModel, messageOf } from '../src/admission/admitting.sim.ts';
-import type { ExchangeModel } from '../src/server/exchange-model.sim.ts';
+import { admittingModel, messageOf } from '../src/testing/admitting.sim.ts';
+import type { ExchangeModel } from '../src/testing/exchange-model.sim.ts';
 
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 const APPLY = { 'content-type': 'application/apply-patch+yaml' };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tellErrors } from '@megaplane/base/deferred';
 import { createApiServer } from '../src/server/assembly.ts';
-import { ExchangeModel } from '../src/server/exchange-model.sim.ts';
+import { ExchangeModel } from '../src/testing/exchange-model.sim.ts';
 import { StorageModel } from '../src/storage/storage-model.sim.ts';
 
 /** Names that every plain object has, or that are its prototype. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExchangeModel } from '../src/server/exchange-model.sim.ts';
-import { eventsOf, Rig, storyOf } from '../src/watchcache/rig.sim.ts';
+import type { ExchangeModel } from '../src/testing/exchange-model.sim.ts';
+import { eventsOf, Rig, storyOf } from '../src/testing/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/a/configmaps';
 

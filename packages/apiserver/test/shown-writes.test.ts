@@ -7,7 +7,7 @@ import {
   startRig,
   versionOf,
   type Rig,
-} from '../src/apiextensions/controller/definitions.sim.ts';
+} from '../src/testing/definitions.sim.ts';
 import type { WebhookCaller } from '../src/webhook/webhook-call.ts';
 
 const GROUP = '/apis/admissionregistration.k8s.io/v1';

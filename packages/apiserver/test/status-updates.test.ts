@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel } from '../src/admission/admitting.sim.ts';
+import { admittingModel } from '../src/testing/admitting.sim.ts';
 
 const CORE = '/api/v1';
 

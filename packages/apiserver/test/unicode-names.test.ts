@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { identityOf } from '../src/request/identity.ts';
-import { AccessModel } from '../src/authentication/access.sim.ts';
+import { AccessModel } from '../src/testing/access.sim.ts';
 import { StorageModel } from '../src/storage/storage-model.sim.ts';
 
 const ROLES = '/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { wholeNumber } from '@megaplane/machinery/json-text';
 import { decodeProtobuf, encodeProtobuf } from '@megaplane/machinery/protobuf';
-import { admittingModel, messageOf, type AdmittingModel } from '../src/admission/admitting.sim.ts';
+import { admittingModel, messageOf, type AdmittingModel } from '../src/testing/admitting.sim.ts';
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const WIDGETS = '/apis/x.io/v1/namespaces/n/widgets';

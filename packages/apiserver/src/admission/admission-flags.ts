@@ -1,8 +1,7 @@
 // shell: reads files
 /** Flags of admission, as kube-apiserver has them. */
 import { readFileSync } from 'node:fs';
-import type { ServerOptions } from '../server/assembly.ts';
-import { readPluginConfigurations } from './plugin-configuration.ts';
+import { readPluginConfigurations, type PluginConfigurations } from './plugin-configuration.ts';
 
 /** Texts are as given on the command line. */
 export interface AdmissionFlags {
@@ -16,13 +15,16 @@ export interface AdmissionFlags {
 
 const NOT_EVICTED_SECONDS = 300;
 
-type Admitting = Pick<
-  ServerOptions,
-  'enabledPlugins' | 'disabledPlugins' | 'pluginConfigurations' | 'tolerationSeconds'
->;
+/** What the flags say of admission. */
+interface AdmissionOptions {
+  readonly enabledPlugins: readonly string[];
+  readonly disabledPlugins: readonly string[];
+  readonly pluginConfigurations?: PluginConfigurations;
+  readonly tolerationSeconds: { readonly notReady: number; readonly unreachable: number };
+}
 
 /** Throws an Error whose message says what is wrong with a file. */
-export function openAdmission(flags: AdmissionFlags): Admitting {
+export function openAdmission(flags: AdmissionFlags): AdmissionOptions {
   const file = flags.admissionControlConfigFile;
   const readFile = (path: string): string => readFileSync(path, 'utf8');
   return {

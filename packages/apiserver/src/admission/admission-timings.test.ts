@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forbidden } from '@megaplane/machinery/status';
 import { createApiServer } from '../server/assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
-import type { AdmissionPlugin } from './admission.ts';
+import type { AdmissionPlugin } from './admission-plugin.ts';
 
 /** A server on whose clock `slow` takes two seconds, and `lines` of its metrics. */
 function measured() {

@@ -5,16 +5,9 @@
  * made: then one write in some is measured, and stands for those that are not.
  */
 import { Histogram } from '../metrics/histogram.ts';
-import type {
-  AdmissionPlugin,
-  Admit,
-  Admitted,
-  Asked,
-  Later,
-  Operation,
-  Verdict,
-} from './admission.ts';
 import { printFamily } from '../metrics/metric-families.ts';
+import type { Admitted, Operation } from '../registry/rest/admitted.ts';
+import type { AdmissionPlugin, Admit, Asked, Later, Verdict } from './admission-plugin.ts';
 
 const PREFIX = 'apiserver_admission';
 const BOUNDS_S = [0.005, 0.025, 0.1, 0.5, 1, 2.5] as const;

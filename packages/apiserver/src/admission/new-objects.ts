@@ -3,7 +3,7 @@ import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { withMetadata } from '../registry/rest/deletion.ts';
-import type { AdmissionPlugin } from './admission.ts';
+import type { AdmissionPlugin } from './admission-plugin.ts';
 
 /** A new node takes no pods before it reports that it is ready. */
 export const taintNodes: AdmissionPlugin = {

@@ -4,7 +4,7 @@ import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { withDefaults } from '../registry/rest/schema-gate.ts';
 import { badRequest, type Status } from '@megaplane/machinery/status';
-import type { Admitted } from './admission.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
 
 type Change = Pick<Admitted, 'operation' | 'subresource' | 'served'>;
 

@@ -6,12 +6,12 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { groups } from '@megaplane/machinery/kinds';
 import { ensure } from '../registry/rest/missing-objects.ts';
-import { timestamp } from '../registry/rest/deletion.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../storage/served.ts';
 import { EXPECT_ANY } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
 import { prioritiesOf } from './group-priorities.ts';
+import { timestamp } from '../timestamp.ts';
 
 const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 /** The aggregator's own group is served by itself and has no object. */

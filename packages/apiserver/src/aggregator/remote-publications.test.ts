@@ -1,7 +1,7 @@
 /** What API servers behind this one tell of themselves, and what clients are told of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startRig, type Rig } from '../apiextensions/controller/definitions.sim.ts';
+import { startRig, type Rig } from '../testing/definitions.sim.ts';
 import { aggregatedResources } from './remote-service.ts';
 import { KUBELET_PORT, type Fetched, type Relay, type Target } from '../webhook/target.ts';
 

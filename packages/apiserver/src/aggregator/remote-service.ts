@@ -1,8 +1,8 @@
 /** One APIService that somebody else serves, as its object says, and what is known of it. */
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { timestamp } from '../registry/rest/deletion.ts';
 import { RemotePublications, type RemoteSpec } from './remote-publications.ts';
+import { timestamp } from '../timestamp.ts';
 
 export interface Availability {
   readonly isAvailable: boolean;

@@ -19,6 +19,7 @@ import type { RequestInfo } from '../request/request-info.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../storage/served.ts';
 import { emptyEvent, emptyRow, type StorageWatch } from '../storage/storage.ts';
 import { trackOwnStatus } from '../fieldmanager/tracking.ts';
+import type { Relay } from '../webhook/target.ts';
 import type { World } from '../lister/world.ts';
 import {
   aggregatedResources,
@@ -44,6 +45,7 @@ const row = emptyRow();
 
 export class RemoteServices {
   readonly #world: World;
+  readonly #relay: Relay | null;
   readonly #served: Served;
   readonly #byPlace = new Map<string, RemoteService>();
   readonly #listeners: ((group: string) => void)[] = [];
@@ -51,8 +53,10 @@ export class RemoteServices {
   readonly #lost = new Map<string, number>();
   #watch: StorageWatch | null = null;
 
-  constructor(world: World) {
+  /** Without `relay` there is no way to other servers, and none is available. */
+  constructor(world: World, relay: Relay | null) {
     this.#world = world;
+    this.#relay = relay;
     const served = findServed('apiregistration.k8s.io', 'v1', 'apiservices');
     if (served === undefined) throw new Error('the tables have no APIServices');
     this.#served = served;
@@ -169,9 +173,9 @@ export class RemoteServices {
 
   /** Passes a request on, as its user. */
   pass(call: Call, remote: RemoteService): void {
-    const { relay } = this.#world.services ?? {};
+    const relay = this.#relay;
     const target = this.#targetOf(remote, understood(call));
-    if (!remote.availability.isAvailable || relay === null || relay === undefined) {
+    if (!remote.availability.isAvailable || relay === null) {
       call.sendText(503, 'service unavailable\n');
     } else if ('missing' in target) call.sendText(503, 'service unavailable\n');
     else relay.pass(call, { ...target, fields: userFields(call.identity) });
@@ -220,8 +224,8 @@ export class RemoteServices {
       return;
     }
     const path = `/apis/${spec.group}/${spec.version}`;
-    const { relay } = this.#world.services ?? {};
-    if (relay === null || relay === undefined) {
+    const relay = this.#relay;
+    if (relay === null) {
       this.#settle(remote, failing('FailedDiscoveryCheck', 'this server reaches no services'));
       return;
     }
@@ -292,7 +296,7 @@ export class RemoteServices {
     more: readonly string[],
     take: (answer: Fetched) => boolean,
   ): void {
-    const { relay } = this.#world.services ?? {};
+    const relay = this.#relay;
     const fields = [...userFields(AGGREGATOR), ...more];
     relay?.fetch({ ...target, path, fields }, CHECK_TIMEOUT_MS, (answer) => {
       if (take(answer)) this.#changed(remote.spec.group);

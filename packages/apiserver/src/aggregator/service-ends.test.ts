@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { World } from '../lister/world.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 import { missingEnds } from './service-ends.ts';
 import type { RemoteSpec } from './remote-publications.ts';
 

@@ -11,7 +11,7 @@ import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { WebhookCaller } from '../webhook/webhook-call.ts';
 import { readWebhookKubeconfig } from '../webhook/webhook-kubeconfig.ts';
 import { parseDuration } from '../storage/etcd3/etcd-options.ts';
-import type { Metrics } from '../server/metrics.ts';
+import type { MetricsRegistry } from '../metrics/metrics-registry.ts';
 import { Audit } from './audit.ts';
 import {
   AuditFaults,
@@ -78,7 +78,7 @@ interface Plumbing {
 
 export interface AuditService {
   readonly auditor: Audit;
-  addTo(metrics: Metrics): void;
+  addTo(metrics: MetricsRegistry): void;
   close(): Promise<void>;
 }
 

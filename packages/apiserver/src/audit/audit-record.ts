@@ -11,9 +11,10 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { decodeProtobuf, isProtobuf } from '@megaplane/machinery/protobuf';
 import { encodedForm } from '@megaplane/machinery/voids';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CustomVersion } from '../storage/served.ts';
 import type { Identity } from '../request/identity.ts';
 import { withDefaults } from '../registry/rest/schema-gate.ts';
+import type { RequestRecord } from '../request/request-record.ts';
 import type { Verdict } from './audit-policy.ts';
 
 /** Answers above this are left out of events: a list may be of a million objects. */
@@ -27,7 +28,7 @@ export interface Named {
   readonly resourceVersion: string;
 }
 
-export class AuditRecord {
+export class AuditRecord implements RequestRecord {
   readonly verdict: Verdict;
   /** Who sent it, before any impersonation. */
   readonly user: Identity;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { createApiServer } from '../server/assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 import { Audit } from './audit.ts';
 import { readPolicy } from './audit-policy.ts';

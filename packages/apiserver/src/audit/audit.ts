@@ -7,12 +7,12 @@ import { headerText, plainTarget } from '../request/header-text.ts';
 import type { Identity } from '../request/identity.ts';
 import { effectiveName, effectiveVerb } from '../request/request-terms.ts';
 import { printFamily } from '../metrics/metric-families.ts';
-import type { Metrics } from '../server/metrics.ts';
+import type { MetricsRegistry } from '../metrics/metrics-registry.ts';
 import type { AuditBackend, Told } from './audit-backends.ts';
 import { AuditEvent } from './audit-event.ts';
 import { type AuditPolicy, type Level, type Stage } from './audit-policy.ts';
 import { AuditRecord, withoutManagedFields, type Named } from './audit-record.ts';
-import type { Auditor } from '../server/request-tracker.ts';
+import type { Auditor } from './auditor.ts';
 
 /** Longer ones are cut, as upstream does. */
 const AGENT_LENGTH_MAX = 1024;
@@ -99,7 +99,7 @@ export class Audit implements Auditor {
   }
 
   #write(call: Call, stage: Stage, told: Told = NOBODY_ASKS): void {
-    const { record } = call;
+    const record = call.record instanceof AuditRecord ? call.record : null;
     if (record === null || record.verdict.omitted.has(stage)) return;
     const nowMs = this.#nowMs();
     if (stage === 'ResponseComplete') tellLatencies(call, record, nowMs);
@@ -108,7 +108,7 @@ export class Audit implements Auditor {
   }
 
   /** Counts under upstream's names. */
-  addTo(metrics: Metrics): void {
+  addTo(metrics: MetricsRegistry): void {
     metrics.addSource((lines) => {
       printFamily(lines, 'apiserver_audit_level_total');
       for (const [level, count] of this.levels) {

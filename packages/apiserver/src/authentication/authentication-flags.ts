@@ -14,7 +14,7 @@ import {
   type AuthenticationConfiguration,
 } from './authentication-configuration.ts';
 import { bootstrapTokens } from './bootstrap-tokens.ts';
-import { followConfiguration, LOOK_MS } from '../request/followed-file.ts';
+import { followConfiguration, LOOK_MS } from '../webhook/followed-file.ts';
 import { FrontProxy } from './front-proxy.ts';
 import { PublishedKeys } from './issuer-keys.ts';
 import { SIGNING_ALGORITHMS } from './jwt.ts';

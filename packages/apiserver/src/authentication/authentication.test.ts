@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PeerCertificate } from '@megaplane/wire/exchange';
 import { authenticate, isUnknown, parseTokenFile } from './authentication.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { ANONYMOUS, identityOf } from '../request/identity.ts';
 
 const BOT = identityOf('bot', []);

@@ -13,10 +13,10 @@ import { compileCel } from '@megaplane/machinery/cel/program';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { authenticate, isUnknown, type TokenReader } from './authentication.ts';
 import { issueCertificate } from '../pki/certificates.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import type { Identity } from '../request/identity.ts';
 import { TokenSigner } from './token-signer.ts';
-import { AccessModel, WebhookModel } from './access.sim.ts';
+import { AccessModel, WebhookModel } from '../testing/access.sim.ts';
 import { readAuthenticationConfiguration } from './authentication-configuration.ts';
 import {
   openAuthentication,

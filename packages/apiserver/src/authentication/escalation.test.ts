@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { stringAt } from '@megaplane/machinery/json';
 import { identityOf } from '../request/identity.ts';
-import { AccessModel } from './access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const CLUSTER = `/apis/${GROUP}/v1`;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TokenSigner, type Examined } from './token-signer.ts';
-import { AccessModel } from './access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 const ACCOUNTS = '/api/v1/namespaces/n/serviceaccounts';
 const PODS = '/api/v1/namespaces/n/pods';

@@ -5,7 +5,7 @@ import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { TokenSigner } from './token-signer.ts';
 import { LEGACY_ISSUER } from './account-issuer.ts';
-import { AccessModel } from './access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 const DAY_MS = 86_400_000;
 const SECRETS = '/api/v1/namespaces/n/secrets';

@@ -12,7 +12,7 @@ import {
 } from './authorization-configuration.ts';
 import { DEFAULT_CHAIN, type ChainLink, type ChainLinks } from './authorizer-chain.ts';
 import { AuthorizerMetrics } from './authorizer-metrics.ts';
-import { followConfiguration, LOOK_MS } from '../request/followed-file.ts';
+import { followConfiguration, LOOK_MS } from '../webhook/followed-file.ts';
 import type { ReviewEdge } from '../webhook/review-client.ts';
 import { WebhookAuthorizer } from './webhook-authorizer.ts';
 import { readWebhookKubeconfig } from '../webhook/webhook-kubeconfig.ts';

@@ -9,7 +9,7 @@ import { parse } from 'yaml';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { identityOf, type Identity } from '../request/identity.ts';
 import { openAuthorizers, type AuthorizationFlags } from './access-flags.ts';
-import { AccessModel, WebhookModel } from '../authentication/access.sim.ts';
+import { AccessModel, WebhookModel } from '../testing/access.sim.ts';
 import { readAuthorizationConfiguration } from './authorization-configuration.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 import type { Authorizer } from './authorization.ts';
 import { identityOf } from '../request/identity.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';

@@ -4,30 +4,28 @@
  * admission.
  */
 import { internalError, type Status } from '@megaplane/machinery/status';
-import type { Admission } from '../admission/admission.ts';
-import { attributesOf, denial, whenDecided } from './authorization.ts';
+import { attributesOf, denial, whenDecided, type Authorizer } from './authorization.ts';
 import type { Call } from '../request/call.ts';
-import type { World } from '../lister/world.ts';
+
+/** Goes on with a request in a later turn. */
+interface Resuming {
+  resume(call: Call, work: () => void): void;
+}
 
 interface Creation {
-  readonly world: World;
+  readonly services: { readonly decide: Authorizer };
   readonly call: Call;
-  readonly admission: Admission;
+  readonly admission: Resuming;
 }
 
 /** Calls `then` with null where the caller may create what the request names, else with why not. */
 export function whenMayCreate(
-  { world, call, admission }: Creation,
+  { services, call, admission }: Creation,
   then: (refusal: Status | null) => void,
 ): void {
   const { info, identity } = call;
   if (info.verb === 'create') {
     then(null);
-    return;
-  }
-  const { services } = world;
-  if (services === null) {
-    then(internalError('no authorizer provided, unable to authorize a create on update'));
     return;
   }
   const attributes = attributesOf(info, 'create', info.name);

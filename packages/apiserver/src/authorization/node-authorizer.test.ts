@@ -2,7 +2,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { identityOf, type Identity } from '../request/identity.ts';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 /** Tokens are names of nodes. */
 const nodes = (token: string): Identity => identityOf(`system:node:${token}`, ['system:nodes']);

@@ -10,10 +10,10 @@ import { EVERYTHING } from '@megaplane/machinery/selectors';
 import { readStoredObject } from '../lister/stored-object.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { Filter } from '../request/filter.ts';
-import type { RowSource } from '../watchcache/row-source.ts';
 import { findServed, rangeOf, type Served } from '../storage/served.ts';
 import type { World } from '../lister/world.ts';
 import { addPodReferences, referenceOf, volumeSecrets } from './pod-references.ts';
+import type { RowSource } from '../storage/row-source.ts';
 
 /** Nodes whose references are remembered, and for how long. */
 const NODES_MAX = 2000;

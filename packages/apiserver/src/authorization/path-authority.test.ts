@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { identityOf } from '../request/identity.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;

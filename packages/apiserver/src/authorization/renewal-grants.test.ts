@@ -4,7 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { createApiServer } from '../server/assembly.ts';
 import { identityOf } from '../request/identity.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/n/leases/l';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1/namespaces/n';

@@ -5,7 +5,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { createApiServer } from '../server/assembly.ts';
 import { bootstrap } from './bootstrap.ts';
 import { CONTROLLERS_GROUP, NODES_GROUP } from '../authorization/component-grants.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 import { bootstrapPolicy, upkeepPolicy } from './bootstrap-policy.ts';
 

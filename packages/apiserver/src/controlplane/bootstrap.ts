@@ -8,6 +8,7 @@ import { bootstrapPolicy } from './bootstrap-policy.ts';
 import { ensure } from '../registry/rest/missing-objects.ts';
 import { clusterObjects, serverObjects, type BootstrapFacts } from './server-objects.ts';
 import type { World } from '../lister/world.ts';
+import { newNamespace } from '../lister/stored-namespaces.ts';
 
 /** Makes what is missing; calls `done` with how many objects that were. */
 export function bootstrap(
@@ -51,17 +52,6 @@ function bootstrapObjects(facts: BootstrapFacts): JsonObject[] {
 /** Namespaces that come back when somebody deletes them. */
 export function systemNamespaces(): JsonObject[] {
   return ['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(newNamespace);
-}
-
-/** A namespace as one is made that nobody says anything of. */
-export function newNamespace(name: string): JsonObject {
-  return {
-    kind: 'Namespace',
-    apiVersion: 'v1',
-    metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
-    spec: { finalizers: ['kubernetes'] },
-    status: { phase: 'Active' },
-  };
 }
 
 function priorityClass(name: string, value: number, description: string): JsonObject {

@@ -5,7 +5,7 @@ import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { listAt, objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { RealEtcd, withoutEtcd } from '../storage/etcd3/real-etcd.sim.ts';
-import { startServer, until, type TestServer } from '../storage/etcd3/servers.sim.ts';
+import { startServer, until, type TestServer } from '../testing/servers.sim.ts';
 import { masterLeaseKey } from '../storage/master-leases.ts';
 import { emptyRow } from '../storage/storage.ts';
 import { shownEndpoint } from './advertised-address.ts';

@@ -5,7 +5,7 @@ import { objectAt } from '@megaplane/machinery/json';
 import { createApiServer } from '../server/assembly.ts';
 import { publishProxyAuthority } from '../aggregator/proxy-authority.ts';
 import { bootstrap } from './bootstrap.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { findServed, keyOf } from '../storage/served.ts';
 import { EXPECT_ANY } from '../storage/storage.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';

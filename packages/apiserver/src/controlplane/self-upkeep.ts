@@ -10,13 +10,13 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
 import { systemNamespaces } from './bootstrap.ts';
 import { ensure } from '../registry/rest/missing-objects.ts';
-import { timestamp } from '../registry/rest/deletion.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { findServed, keyOf, rangeOf, servedOf } from '../storage/served.ts';
 import { emptyRow } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
 import type { ServerIdentity } from './server-identity.ts';
 import { clusterObjects, serverObjects, type BootstrapFacts } from './server-objects.ts';
+import { timestamp } from '../timestamp.ts';
 
 export const UPKEEP_MS = 10_000;
 /** A server whose lease is older is gone; its lease goes, too. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { gunzipSync } from 'node:zlib';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 import { identityOf } from '../request/identity.ts';
 import { encodeProfile } from './pprof.ts';
 import type { ProcessFacts } from './process-facts.ts';

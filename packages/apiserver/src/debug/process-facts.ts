@@ -1,11 +1,6 @@
 /** What a server can tell of the process that it runs in, given by the shell. */
 import type { Profiler } from './profiling.ts';
-
-/** Asks whether a program on this machine is well, as upstream's prober does. */
-export interface HealthProbe {
-  /** `then` is called once, with what went wrong or null, and what the program said. */
-  (port: number, then: (isWell: boolean, message: string) => void): void;
-}
+import type { HealthProbe } from '../webhook/health-probe.ts';
 
 export interface ProcessFacts {
   /** Values of the command line's flags by name, those that were not given, too. */

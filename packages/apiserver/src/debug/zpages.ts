@@ -4,7 +4,7 @@ import { notAcceptable, statusBytes } from '@megaplane/machinery/status';
 import { jsonText, type Call } from '../request/call.ts';
 import { JSON_TYPE, parseAccept, YAML_TYPE } from '../request/negotiation.ts';
 import { GIT_VERSION } from '../release.ts';
-import { yamlText } from '../serializer/printed-text.ts';
+import { yamlText } from '../request/printed-text.ts';
 import type { ProcessFacts } from './process-facts.ts';
 
 const COMPONENT = 'apiserver';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeProtobuf } from '@megaplane/machinery/protobuf';
-import { DEFINITIONS, startRig } from '../apiextensions/controller/definitions.sim.ts';
+import { DEFINITIONS, startRig } from '../testing/definitions.sim.ts';
 import {
   aggregatedEncoding,
   AGGREGATED_PARAMETERS,

@@ -9,7 +9,7 @@ import {
   PLAIN_JSON,
   type Negotiated,
 } from '../request/negotiation.ts';
-import { yamlText } from '../serializer/printed-text.ts';
+import { yamlText } from '../request/printed-text.ts';
 
 export type Encoding = Negotiated['encoding'];
 

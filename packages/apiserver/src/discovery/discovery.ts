@@ -11,7 +11,7 @@ import { groups, type Group, type Resource } from '@megaplane/machinery/kinds';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import type { RemoteService } from '../aggregator/remote-service.ts';
 import type { RemoteServices } from '../aggregator/remote-services.ts';
-import { compareVersions } from '../apiextensions/schema/definition-facts.ts';
+import { compareVersions } from '../apiextensions/definition/definition-facts.ts';
 import { customGroupText } from '../apiextensions/schema/discovery-text.ts';
 import type { Kinds } from '../apiextensions/schema/kind-registry.ts';
 import { AGGREGATED_PARAMETERS, type Document } from './discovery-forms.ts';

@@ -6,7 +6,7 @@ import { headOf } from '@megaplane/machinery/canonical';
 import { LeaseProtobuf } from './lease-protobuf.ts';
 import { ProtobufEncoder } from '../serializer/protobuf-encoder.ts';
 import { findServed } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import { emptyRow } from '../storage/storage.ts';
 
 const API_VERSION = 'coordination.k8s.io/v1';

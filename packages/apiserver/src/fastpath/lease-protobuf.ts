@@ -10,7 +10,7 @@ import { closeEnvelope, openEnvelope } from '@megaplane/machinery/protobuf-envel
 import { MemberCursor } from '@megaplane/machinery/scan';
 import type { Template } from '@megaplane/machinery/apply/field-templates';
 import { isPacked, packedEnd, recentTemplate } from '../managedfields/shown-fields.ts';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 
 const API_VERSION = 'coordination.k8s.io/v1';
 const KIND = 'Lease';

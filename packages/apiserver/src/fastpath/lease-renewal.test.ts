@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { createApiServer } from '../server/assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 
 const PATH = '/apis/coordination.k8s.io/v1/namespaces/default/leases';

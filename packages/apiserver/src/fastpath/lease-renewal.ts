@@ -10,12 +10,12 @@ import { assert } from '@megaplane/base/assert';
 import { BodyText } from '@megaplane/machinery/body-text';
 import { headOf, SPLICE_BYTES_MAX, writeResourceVersion } from '@megaplane/machinery/canonical';
 import type { Exchange } from '@megaplane/wire/exchange';
-import type { Admission, RepeatedRequest } from '../admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import type { Authorizer } from '../authorization/authorization.ts';
 import { ANONYMOUS, type Identity } from '../request/identity.ts';
 import { LeasePath } from './lease-path.ts';
 import { LEASE_SPEC_NAMES, LeaseProtobuf } from './lease-protobuf.ts';
-import { LeaseOwners } from '../managedfields/lease-owners.ts';
+import { LeaseOwners } from './lease-owners.ts';
 import {
   appendLean,
   appendManaged,
@@ -26,9 +26,10 @@ import {
 import { JSON_TYPE, LEAN_JSON_TYPE, PROTOBUF_TYPE } from '../request/negotiation.ts';
 import { ProtobufEncoder } from '../serializer/protobuf-encoder.ts';
 import { findServed } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import { emptyRow, type Storage } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
+import type { RepeatedRequest } from '../admission/admission-plugin.ts';
 
 const API_VERSION = 'coordination.k8s.io/v1';
 

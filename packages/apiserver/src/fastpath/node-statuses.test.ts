@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { identityOf } from '../request/identity.ts';
-import { serverPair } from './server-pair.sim.ts';
+import { serverPair } from '../testing/server-pair.sim.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const STRATEGIC = 'application/strategic-merge-patch+json';

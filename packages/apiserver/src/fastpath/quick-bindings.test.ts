@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
-import { serverPair } from './server-pair.sim.ts';
+import { serverPair } from '../testing/server-pair.sim.ts';
 
 const SPACE = '/api/v1/namespaces/default';
 const PROTOBUF = 'application/vnd.kubernetes.protobuf';

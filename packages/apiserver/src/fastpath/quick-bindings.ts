@@ -5,11 +5,10 @@
  * the ordinary way, which has the words for it.
  */
 import { BodyText } from '@megaplane/machinery/body-text';
-import type { Admission, Request } from '../admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { podTopologyLabels, topologyLabelsOf } from '../admission/plugin/pod-topology-labels.ts';
 import { spliceBinding } from '../registry/core/binding-splice.ts';
 import type { Call } from '../request/call.ts';
-import { timestamp } from '../registry/rest/deletion.ts';
 import { isNamespaceOpen } from '../registry/core/namespaces.ts';
 import { JSON_TYPE, PROTOBUF_TYPE } from '../request/negotiation.ts';
 import { NO_LABELS, sendBound } from '../registry/core/pods.ts';
@@ -17,6 +16,8 @@ import { keyOf, type Served } from '../storage/served.ts';
 import { emptyRow } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
 import { readBinding, type BindingBody } from './binding-body.ts';
+import { timestamp } from '../timestamp.ts';
+import type { Request } from '../admission/admission-plugin.ts';
 
 /** Names of 253 characters each, and what stands around them. */
 const BODY_BYTES_MAX = 2048;

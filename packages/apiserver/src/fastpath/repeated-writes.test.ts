@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { createApiServer } from '../server/assembly.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -36,7 +36,7 @@ function server(repeatedWrites: boolean) {
   ask('POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
   ask('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } });
   const pass = (ms: number): void => void (nowMs += ms);
-  return { ask, pass, repeated: api.parts.world.repeated };
+  return { ask, pass, repeated: api.parts.repeated };
 }
 
 function pod(name: string, more: object = {}): object {

@@ -21,14 +21,15 @@ import { BodyText } from '@megaplane/machinery/body-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import type { Status } from '@megaplane/machinery/status';
-import type { Admission, Admitted } from '../admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { Call } from '../request/call.ts';
 import { decodeRow, isCopied } from '../serializer/encoder.ts';
 import { PROTOBUF_TYPE } from '../request/negotiation.ts';
 import { encoderOf } from '../serializer/representation.ts';
 import { keyOf, type Served } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import { emptyRow, EXPECT_ABSENT } from '../storage/storage.ts';
+import type { Services } from '../registry/rest/services.ts';
 import type { World } from '../lister/world.ts';
 import { refusedWrite } from '../handlers/writing.ts';
 import { contextText, rehearser } from './context-text.ts';
@@ -47,6 +48,7 @@ import {
   type Drawn,
   type Values,
 } from './template.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
 
 /** Bodies above this go the ordinary way. */
 const BODY_BYTES_MAX = 32 * 1024;
@@ -158,6 +160,7 @@ export type Ordinary = (call: Call) => void;
 /** See the head of the file. */
 export class RepeatedWrites {
   readonly #world: World;
+  readonly #services: Services;
   readonly #admission: Admission;
   readonly #bindings: QuickBindings;
   readonly #shape = new Shape();
@@ -174,8 +177,9 @@ export class RepeatedWrites {
     return this.#bindings.uses;
   }
 
-  constructor(world: World, admission: Admission) {
+  constructor(world: World, services: Services, admission: Admission) {
     this.#world = world;
+    this.#services = services;
     this.#admission = admission;
     this.#bindings = new QuickBindings(world, admission);
     followOthers(world.storage, () => this.#epoch++);
@@ -308,7 +312,7 @@ export class RepeatedWrites {
     if (world.storage.get(key, row)) return 'refused';
     known.example ??= exampleOf(served, value);
     const { example: object } = known;
-    const context = { world, call, served, isDryRun: false };
+    const context = { world, services: this.#services, call, served, isDryRun: false };
     const write: Admitted = {
       ...context,
       operation: 'CREATE',

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { WebhookCaller } from '../webhook/webhook-call.ts';
 import { createApiServer, type ServerOptions } from '../server/assembly.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
@@ -73,7 +73,7 @@ function server(isShort: boolean) {
     return exchange;
   };
   const shortened = (): number => {
-    const { repeated } = api.parts.world;
+    const { repeated } = api.parts;
     return renewed + (repeated?.uses ?? 0) + (repeated?.bindings ?? 0);
   };
   return { ask, asked, shortened };

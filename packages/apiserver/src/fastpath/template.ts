@@ -6,7 +6,7 @@
  */
 import { ownBytes } from '@megaplane/base/bytes';
 import { timeText } from '@megaplane/machinery/apply/managed-fields';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 import {
   ADDRESS,
   BASE36,

@@ -9,10 +9,11 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { findKind } from '@megaplane/machinery/kinds';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
-import type { Call } from '../request/call.ts';
+import { Call } from '../request/call.ts';
+import { conversionsOf } from './version-conversions.ts';
 import { fromStored, toStored } from '../storage/conversion.ts';
 import type { Served } from '../storage/served.ts';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CustomVersion } from '../storage/served.ts';
 import { resetFields } from './reset-fields.ts';
 
 const NO_FIELDS = new FieldSet();
@@ -25,7 +26,7 @@ interface Known {
 const known = new WeakMap<Served, Map<string, Known>>();
 
 /** Who writes and when: a request, or the server itself, which asks no webhooks for it. */
-export type Writer = Pick<Call, 'fieldManager' | 'nowMs'> & Partial<Pick<Call, 'conversions'>>;
+export type Writer = Pick<Call, 'fieldManager' | 'nowMs'>;
 
 /** The scope of a write to `served` by way of `subresource` ('': the object itself). */
 export function fieldScope(
@@ -81,7 +82,7 @@ function buildCustom(
 ): Known {
   const { apiVersion, group, kind } = served.resource;
   const { versions, isConverting } = custom.kind.facts;
-  const asked = writer.conversions?.begin();
+  const asked = writer instanceof Call ? conversionsOf(writer).begin() : undefined;
   const conversions = isConverting ? asked : undefined;
   const other = (version: string): Served | undefined =>
     version.startsWith(`${group}/`)

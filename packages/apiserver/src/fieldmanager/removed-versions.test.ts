@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, messageOf } from '../admission/admitting.sim.ts';
+import { admittingModel, messageOf } from '../testing/admitting.sim.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/as.x.io';
 const APPLY = 'application/apply-patch+yaml';

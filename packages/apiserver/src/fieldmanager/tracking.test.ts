@@ -9,7 +9,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { openStore } from '@megaplane/store/open';
 import { createApiServer } from '../server/assembly.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { LEAN_JSON_TYPE } from '../request/negotiation.ts';
 import type { Storage } from '../storage/storage.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';

@@ -20,10 +20,11 @@ import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/app
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { encodedForm } from '@megaplane/machinery/voids';
-import type { RuleContext } from '../registry/rest/behaviour.ts';
 import type { Served } from '../storage/served.ts';
 import { fieldScope, type Writer } from './field-scope.ts';
 import { conversionFault } from './version-conversions.ts';
+import { setManaged, setPacked } from '../managedfields/shown-fields.ts';
+import type { RequestScope } from '../lister/request-scope.ts';
 
 /** What objects that the server makes by itself name as their manager. */
 const OWN_NAME = 'kube-apiserver';
@@ -32,7 +33,7 @@ const OWN_NAME = 'kube-apiserver';
  * Whose the fields of a new object are, before the server adds its own. Where `sent` carries packed
  * owners, as an apply gives them, they stand; '' is nobody.
  */
-export function trackNew(context: RuleContext, object: JsonObject, sent: JsonObject): void {
+export function trackNew(context: RequestScope, object: JsonObject, sent: JsonObject): void {
   const given = objectAt(sent, 'metadata')?.['managedFields'];
   if (typeof given === 'string') {
     setPacked(object, given === '' ? undefined : given);
@@ -141,7 +142,7 @@ function hasUntypedRest(
  * its managedFields keep what there is, an empty entry ends the tracking.
  */
 export function trackChange(
-  context: RuleContext,
+  context: RequestScope,
   subresource: string,
   previous: JsonObject,
   next: JsonObject,
@@ -179,25 +180,6 @@ function isReset(sent: JsonValue): boolean {
   if (!Array.isArray(sent) || sent.length > 1) return false;
   const [entry] = sent;
   return entry === undefined || (isObject(entry) && Object.keys(entry).length === 0);
-}
-
-/** Writes the owners into the object, first of its metadata: there readers look for them. */
-export function setManaged(object: JsonObject, managed: Managed): void {
-  setPacked(object, packManaged(managed));
-}
-
-function setPacked(object: JsonObject, packed: string | JsonValue[] | undefined): void {
-  const { managedFields, ...metadata } = objectAt(object, 'metadata') ?? {};
-  if (packed === managedFields) return;
-  object['metadata'] = packed === undefined ? metadata : { managedFields: packed, ...metadata };
-}
-
-/** An object as the API shows it, from one as it is kept. */
-export function shownObject(object: JsonObject): JsonObject {
-  const metadata = objectAt(object, 'metadata');
-  const packed = metadata?.['managedFields'];
-  if (typeof packed !== 'string') return object;
-  return { ...object, metadata: { ...metadata, managedFields: shownManaged(packed) } };
 }
 
 /**

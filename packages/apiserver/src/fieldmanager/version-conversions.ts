@@ -6,9 +6,10 @@
 import { faultsText, typedFaults } from '@megaplane/machinery/apply/typed-faults';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { RuleContext } from '../registry/rest/behaviour.ts';
 import type { Served } from '../storage/served.ts';
 import type { World } from '../lister/world.ts';
+import type { Call } from '../request/call.ts';
+import type { RequestScope } from '../lister/request-scope.ts';
 
 /** Conversions of one request, at most: several for each version that an owner wrote in. */
 const CONVERSIONS_MAX = 200;
@@ -84,18 +85,27 @@ function typed(made: JsonObject, { custom }: Served): JsonObject | string {
   return faults.length > 0 ? faultsText(faults) : made;
 }
 
+const conversions = new WeakMap<Call, VersionConversions>();
+
+/** What a webhook makes of a request's object in versions that owners of its fields wrote in. */
+export function conversionsOf(call: Call): VersionConversions {
+  let found = conversions.get(call);
+  if (found === undefined) conversions.set(call, (found = new VersionConversions()));
+  return found;
+}
+
 /** Whether only a webhook can say what the object is in other versions. */
-function isConverting({ served }: RuleContext): boolean {
+function isConverting({ served }: RequestScope): boolean {
   return served.custom?.kind.facts.isConverting === true;
 }
 
 /** Whether owners of fields have to be found out again, by `again`, when a webhook has answered. */
-export function awaitConversions(context: RuleContext, again: () => void): boolean {
+export function awaitConversions(context: RequestScope, again: () => void): boolean {
   const { call, world } = context;
-  return isConverting(context) && call.conversions.fetch(world, again);
+  return isConverting(context) && conversionsOf(call).fetch(world, again);
 }
 
 /** Why the owners of fields could not be found out. */
-export function conversionFault(context: RuleContext): string | null {
-  return context.served.custom === null ? null : context.call.conversions.fault;
+export function conversionFault(context: RequestScope): string | null {
+  return context.served.custom === null ? null : conversionsOf(context.call).fault;
 }

@@ -10,7 +10,7 @@ import { createApiServer } from '../server/assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
 import { Call } from '../request/call.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { identityOf } from '../request/identity.ts';
 import { Query } from '../request/query.ts';
 import { parseRequest } from '../request/request-info.ts';

@@ -5,7 +5,7 @@ import { Store } from '@megaplane/store/store';
 import { createApiServer } from '../server/assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { identityOf, type Identity } from '../request/identity.ts';
 import type { ApiServer } from '../server/server.ts';
 import { upkeepFlows } from './flow-upkeep.ts';

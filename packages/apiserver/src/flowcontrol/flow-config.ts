@@ -6,7 +6,6 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import type { Call } from '../request/call.ts';
-import { timestamp } from '../registry/rest/deletion.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { followChanges } from '../storage/follow.ts';
 import type { Identity } from '../request/identity.ts';
@@ -20,6 +19,7 @@ import { distinguish, FlowTable, readFlowSchema, type FlowSchema } from './flow-
 import type { Held, Route } from './held-request.ts';
 import { Levels } from './levels.ts';
 import { readLevel } from './priority-level.ts';
+import { timestamp } from '../timestamp.ts';
 
 /** What upstream's fairness applies the conditions of schemas as. */
 const CONFIG_MANAGER = 'api-priority-and-fairness-config-consumer-v1';

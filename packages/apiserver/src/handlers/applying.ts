@@ -22,7 +22,7 @@ import { wordOf } from '../apiextensions/schema/custom-objects.ts';
 import { checkName, checkNamespace } from '../registry/rest/object-meta.ts';
 import { refittedApplied, typeOf } from '../registry/rest/schema-gate.ts';
 import type { Change } from './updating.ts';
-import type { WriteOptions } from '../request/write-options.ts';
+import type { WriteOptions } from '../request/options/write-options.ts';
 import type { WriteContext } from './writing.ts';
 import { readYaml } from '../request/yaml/yaml-body.ts';
 import { fieldScope } from '../fieldmanager/field-scope.ts';

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { AccessModel } from '../authentication/access.sim.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
-import { Rig } from '../watchcache/rig.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
+import { Rig } from '../testing/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
 

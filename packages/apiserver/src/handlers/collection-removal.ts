@@ -13,19 +13,19 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import { continueAfter, startOfPage } from '../request/continue-token.ts';
-import type { DeleteOptions } from '../registry/rest/deletion.ts';
+import { continueAfter, startOfPage } from '../request/options/continue-token.ts';
 import type { ListMeta } from '../serializer/encoder.ts';
 import type { Filter } from '../request/filter.ts';
-import { isUncached, type ListOptions } from '../request/list-options.ts';
+import { isUncached, type ListOptions } from '../request/options/list-options.ts';
 import { ROWS_PER_TURN_MAX } from '../serializer/list-stream.ts';
 import { NOWHERE } from '../request/place-check.ts';
 import { holdRows, sendListAt } from './reading.ts';
 import { removeOne, warnOfDefault } from './removing.ts';
 import { selectOf } from '../serializer/representation.ts';
-import { filterOf } from '../request/selection.ts';
+import { filterOf } from '../request/options/selection.ts';
 import { keyAfter, type KeyRange } from '../storage/served.ts';
 import type { WriteContext } from './writing.ts';
+import type { DeleteOptions } from '../request/options/delete-options.ts';
 
 /** Objects that are removed before others get their turn. */
 const DELETIONS_PER_TURN = 100;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, messageOf, podOf, type Ask } from '../admission/admitting.sim.ts';
-import type { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { admittingModel, messageOf, podOf, type Ask } from '../testing/admitting.sim.ts';
+import type { ExchangeModel } from '../testing/exchange-model.sim.ts';
 
 const MAPS = '/api/v1/namespaces/n/configmaps';
 const MAP = `${MAPS}/a`;

@@ -36,13 +36,13 @@ import { checkSize, mediaTypeOf } from '../serializer/body.ts';
 import type { Call } from '../request/call.ts';
 import { checkName, checkNamespace } from '../registry/rest/object-meta.ts';
 import { APPLY_TYPE, readApply } from './applying.ts';
-import { shownObject } from '../fieldmanager/tracking.ts';
 import { refitted, refittedUntyped, typeOf } from '../registry/rest/schema-gate.ts';
 import type { Served } from '../storage/served.ts';
 import { updateObject, type Change } from './updating.ts';
-import type { WriteOptions } from '../request/write-options.ts';
+import type { WriteOptions } from '../request/options/write-options.ts';
 import type { WriteContext } from './writing.ts';
 import { decodedText } from '@megaplane/machinery/json-text';
+import { shownObject } from '../managedfields/shown-fields.ts';
 
 const PATCHES: readonly string[] = [
   'application/json-patch+json',

@@ -7,22 +7,22 @@ import {
   tooLargeResourceVersion,
   unclassified,
 } from '@megaplane/machinery/status';
-import { AnswerBody } from '../request/answer-body.ts';
+import { AnswerBody, type Pullable } from '../request/answer-body.ts';
 import type { Call } from '../request/call.ts';
-import { continueAfter, startOfPage } from '../request/continue-token.ts';
+import { continueAfter, startOfPage } from '../request/options/continue-token.ts';
 import type { Encoder, ListMeta } from '../serializer/encoder.ts';
 import { UnchangedSince, type Filter, type RowTest } from '../request/filter.ts';
-import type { RowSource } from '../watchcache/row-source.ts';
-import { badRevision, isUncached, type ListOptions } from '../request/list-options.ts';
-import { PageSearch, type Pullable, RowStream } from '../serializer/list-stream.ts';
+import { badRevision, isUncached, type ListOptions } from '../request/options/list-options.ts';
+import { PageSearch, RowStream } from '../serializer/list-stream.ts';
 import { JSON_TYPE } from '../request/negotiation.ts';
 import { exactRevision, parseRevision } from '../request/query.ts';
 import { encoderOf, selectOf } from '../serializer/representation.ts';
 import { keyOf, type KeyRange, type Served } from '../storage/served.ts';
-import { filterOf } from '../request/selection.ts';
-import { Sink } from '../request/sink.ts';
+import { filterOf } from '../request/options/selection.ts';
+import { Sink } from '../sink/sink.ts';
 import { emptyRow } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
+import type { RowSource } from '../storage/row-source.ts';
 
 const row = emptyRow();
 const sink = new Sink();

@@ -13,15 +13,16 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admit, Admitted } from '../admission/admission.ts';
 import { behaviourOf, PLAIN_DELETION } from '../registry/rest/behaviour.ts';
 import { keptForm } from '../apiextensions/schema/custom-objects.ts';
-import { shownOptions } from '../request/delete-options.ts';
-import { decideDeletion, type DeleteOptions, type Deletion } from '../registry/rest/deletion.ts';
+import { shownOptions, type DeleteOptions } from '../request/options/delete-options.ts';
+import { decideDeletion, type Deletion } from '../registry/rest/deletion.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { keyOf } from '../storage/served.ts';
 import { emptyRow, type WriteOutcome } from '../storage/storage.ts';
 import { refusedWrite, sendWritten, type WriteContext } from './writing.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
+import type { Admit } from '../admission/admission-plugin.ts';
 
 const DELETE_TRIES_MAX = 5;
 

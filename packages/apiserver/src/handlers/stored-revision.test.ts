@@ -1,7 +1,7 @@
 /** What stores nothing new, or ends an object, is answered with the object as it is kept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Rig } from '../watchcache/rig.sim.ts';
+import { Rig } from '../testing/rig.sim.ts';
 
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 

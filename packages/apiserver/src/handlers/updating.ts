@@ -15,7 +15,7 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
-import { PAUSED_BYTES_MIN, type Admitted } from '../admission/admission.ts';
+import { PAUSED_BYTES_MIN } from '../admission/admission.ts';
 import {
   dropNamespace,
   isReplaced,
@@ -51,6 +51,7 @@ import {
   type WriteContext,
   warnOfOwners,
 } from './writing.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
 
 /** Tries of an update that names no revision, when others write in between. */
 const UPDATE_TRIES_MAX = 5;

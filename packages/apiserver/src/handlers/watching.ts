@@ -11,19 +11,19 @@ import {
 import type { Call } from '../request/call.ts';
 import type { Encoder } from '../serializer/encoder.ts';
 import type { Filter } from '../request/filter.ts';
-import type { ListOptions } from '../request/list-options.ts';
-import type { RowSource } from '../watchcache/row-source.ts';
+import type { ListOptions } from '../request/options/list-options.ts';
 import { RowStream } from '../serializer/list-stream.ts';
 import { contentType, JSON_TYPE, PROTOBUF_TYPE } from '../request/negotiation.ts';
 import { exactRevision } from '../request/query.ts';
 import { whenIndexed } from './reading.ts';
 import { encoderOf, namespaceOf, selectOf } from '../serializer/representation.ts';
-import { filterOf } from '../request/selection.ts';
+import { filterOf } from '../request/options/selection.ts';
 import type { Served } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import { isWebSocket, openWebSocket } from '../watchcache/websocket-outlet.ts';
 import type { WatchOutlet } from '../watchcache/watcher.ts';
 import type { World } from '../lister/world.ts';
+import type { RowSource } from '../storage/row-source.ts';
 
 /** A watch without timeoutSeconds ends between this and its double; 0: not by itself. */
 let watchSecondsMin = 1800;

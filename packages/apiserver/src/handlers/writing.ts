@@ -20,7 +20,7 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission, Admitted } from '../admission/admission.ts';
+import type { Admission } from '../admission/admission.ts';
 import { answerForm } from '../serializer/answer-form.ts';
 import { dropNamespace, isReplaced, keepField } from '../registry/rest/kept-parts.ts';
 import {
@@ -47,11 +47,13 @@ import { faultyKind, newFaults, typeOf, withDefaults } from '../registry/rest/sc
 import { whenMayCreate } from '../authorization/create-right.ts';
 import { NOWHERE } from '../request/place-check.ts';
 import { keyOf, type Served } from '../storage/served.ts';
-import { shownObject, trackNew } from '../fieldmanager/tracking.ts';
+import { trackNew } from '../fieldmanager/tracking.ts';
 import { emptyRow, EXPECT_ABSENT, type Storage, type WriteOutcome } from '../storage/storage.ts';
 import type { World } from '../lister/world.ts';
 import { encoderOf } from '../serializer/representation.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
+import { shownObject } from '../managedfields/shown-fields.ts';
 
 /** Names that are tried for one generateName before the client is told to try itself. */
 const GENERATED_TRIES_MAX = 8;

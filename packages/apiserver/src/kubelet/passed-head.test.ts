@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Call } from '../request/call.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { identityOf } from '../request/identity.ts';
 import { Query } from '../request/query.ts';
 import { parseRequest } from '../request/request-info.ts';

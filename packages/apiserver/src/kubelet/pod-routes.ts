@@ -23,7 +23,7 @@ import type { Call } from '../request/call.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { findServed, keyOf, rangeOf } from '../storage/served.ts';
 import { emptyRow } from '../storage/storage.ts';
-import { defineSubresource, type SubresourceContext } from '../registry/rest/subresource.ts';
+import { defineSubresource, type SubresourceContext } from '../handlers/subresource.ts';
 import type { World } from '../lister/world.ts';
 import { readStored } from '../handlers/writing.ts';
 import { kubeletOf } from './kubelet-address.ts';
@@ -57,8 +57,8 @@ export function isPassedOn(subresource: string): boolean {
   return ['exec', 'attach', 'portforward', 'proxy', 'log'].includes(subresource);
 }
 
-function relayOf({ world, call }: SubresourceContext): Relay | null {
-  const relay = world.services?.relay ?? null;
+function relayOf({ services, call }: SubresourceContext): Relay | null {
+  const { relay } = services;
   if (relay === null) {
     call.fail(serviceUnavailable('this server has no way to kubelets and pods'));
   }
@@ -201,11 +201,11 @@ function containerOf(pod: JsonObject, name: string, wanted: string): Result<stri
  * A WebSocket begins as a GET, but what goes over it changes things: whoever may only read must not
  * get in that way (upstream's AuthorizePodWebsocketUpgradeCreatePermission). True: answered.
  */
-function refusesReader({ call, world }: SubresourceContext): boolean {
+function refusesReader({ call, services }: SubresourceContext): boolean {
   if (call.exchange.upgradeProtocol !== 'websocket' || call.info.verb === 'create') return false;
   const attributes = attributesOf(call.info, 'create', call.info.name);
-  const decision = world.services?.authorize(call.identity, attributes);
-  if (decision === undefined || decision.allowed) return false;
+  const decision = services.authorize(call.identity, attributes);
+  if (decision.allowed) return false;
   call.deny(denial(call.identity, attributes, decision.reason));
   return true;
 }

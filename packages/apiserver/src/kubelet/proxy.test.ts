@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { runApiserver, type ApiserverService } from '../server/run.ts';
-import { issue, KubeletModel } from './kubelet.sim.ts';
+import { issue, KubeletModel } from '../testing/kubelet.sim.ts';
 import { binaryFrame } from '@megaplane/machinery/streams/websocket-frames';
 
 const dir = mkdtempSync(join(tmpdir(), 'megaplane-proxy-'));

@@ -1,20 +1,9 @@
 /** What every part of the server shares: storage, time, chance, and who is waiting for what. */
-import type { Listed } from '../authorization/rules-review.ts';
-import type { HealthProbe } from '../debug/process-facts.ts';
-import type { Authorizer } from '../authorization/authorization.ts';
-import type { Identity } from '../request/identity.ts';
-import type { PolicyRule } from '../authorization/rbac.ts';
-import type { RepeatedWrites } from '../fastpath/repeated-writes.ts';
 import type { Storage } from '../storage/storage.ts';
-import { AllocationCounts } from '../registry/service/service-metrics.ts';
-import type { TokenChain } from '../authentication/token-chain.ts';
-import type { TokenSigner } from '../authentication/token-signer.ts';
 import type { Served } from '../storage/served.ts';
-import { SERVICE_RANGE } from '../registry/service/service-networks.ts';
 import { rangeOf } from '../storage/served.ts';
 import { Kinds } from '../apiextensions/schema/kind-registry.ts';
 import { KeptEncodings, type KeptSpace } from '../serializer/kept-encodings.ts';
-import type { Relay } from '../webhook/target.ts';
 import { ListCounts } from '../watchcache/list-counts.ts';
 import { WatchHub } from '../watchcache/watch-hub.ts';
 import type { YamlOutcome, YamlSender } from '../request/yaml/yaml-thread.ts';
@@ -51,28 +40,6 @@ export interface Edge {
   readYaml?(body: Uint8Array, sender: YamlSender, done: (outcome: YamlOutcome) => void): void;
 }
 
-/** What virtual kinds ask: who may do what, and whose token is which. */
-export interface Services {
-  /** Decides at once: who has to be asked first counts as one that denies. */
-  readonly authorize: Authorizer;
-  /** For `whenDecided`. */
-  readonly decide: Authorizer;
-  /** Names of roles that its bindings name and that are not there. */
-  readonly missingRoles: (identity: Identity, namespace: string) => readonly string[];
-  readonly rulesOf: (identity: Identity, namespace: string) => readonly PolicyRule[];
-  /** The same of all authorizers, as far as they can list what they allow. */
-  readonly listRules: (identity: Identity, namespace: string) => Listed;
-  readonly signer: TokenSigner | null;
-  /** Whom a token stands for, among those it is for; without audiences for this server. */
-  readonly reviewToken: TokenChain['review'];
-  /** Why a token stands for nobody. */
-  readonly whyNobody: TokenChain['whyNobody'];
-  /** The way to kubelets and pods; absent where there is none. */
-  readonly relay?: Relay | null;
-  /** Asks the other programs of the control plane how they are. */
-  readonly probe?: HealthProbe | null;
-}
-
 interface Waiter {
   readonly revision: number;
   readonly deadlineMs: number;
@@ -91,18 +58,10 @@ export class World {
   readonly #spaces = new Map<string, KeptSpace | null>();
   /** What lists were answered, here and elsewhere. */
   lists: ListCounts = new ListCounts();
-  /** What Services were given and refused, through this world. */
-  allocations: AllocationCounts = new AllocationCounts();
   #waiters: Waiter[] = [];
   #unpublished: { readonly revision: number; readonly done: () => void }[] = [];
   /** Of resources that are kept elsewhere, by prefix: the same world on another storage. */
   readonly #elsewhere = new Map<string, World>();
-  /** Set once, when the server is put together. */
-  services: Services | null = null;
-  /** Likewise; null where every write goes the ordinary way. */
-  repeated: RepeatedWrites | null = null;
-  /** Networks of Services' addresses, one or one of each family; the first is the usual one. */
-  serviceRanges: readonly string[] = [SERVICE_RANGE];
 
   constructor(storage: Storage, edge: Edge, kinds: Kinds = new Kinds()) {
     this.storage = storage;
@@ -168,10 +127,7 @@ export class World {
       this.#elsewhere.set(place, (view = new World(home, this.edge, this.kinds)));
       view.#encodings = this.#encodings;
       view.lists = this.lists;
-      view.allocations = this.allocations;
     }
-    view.services = this.services;
-    view.serviceRanges = this.serviceRanges;
     return view;
   }
 

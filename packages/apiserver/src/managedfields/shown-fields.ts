@@ -3,10 +3,17 @@
  * The owners of fields on their way out: an object keeps references to templates (see machinery's
  * `field-templates`), first in its metadata; readers get the entries.
  */
-import { templateOf, type Template } from '@megaplane/machinery/apply/field-templates';
+import {
+  templateOf,
+  type Template,
+  packManaged,
+  shownManaged,
+} from '@megaplane/machinery/apply/field-templates';
 import { fillText } from '@megaplane/machinery/apply/holed-fields';
-import { timeText } from '@megaplane/machinery/apply/managed-fields';
-import { Sink } from '../request/sink.ts';
+import { timeText, type Managed } from '@megaplane/machinery/apply/managed-fields';
+import { Sink } from '../sink/sink.ts';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { objectAt } from '@megaplane/machinery/json';
 
 const OPEN = Buffer.from('"managedFields":"');
 const LIST_OPEN = Buffer.from('"managedFields":[');
@@ -147,4 +154,23 @@ export function shownBytes(bytes: Buffer, start: number, end: number, head: numb
   const next = appendManaged(scratch, bytes, cut);
   scratch.append(bytes, next, end);
   return scratch.bytes.subarray(0, scratch.length);
+}
+
+/** Writes the owners into the object, first of its metadata: there readers look for them. */
+export function setManaged(object: JsonObject, managed: Managed): void {
+  setPacked(object, packManaged(managed));
+}
+
+export function setPacked(object: JsonObject, packed: string | JsonValue[] | undefined): void {
+  const { managedFields, ...metadata } = objectAt(object, 'metadata') ?? {};
+  if (packed === managedFields) return;
+  object['metadata'] = packed === undefined ? metadata : { managedFields: packed, ...metadata };
+}
+
+/** An object as the API shows it, from one as it is kept. */
+export function shownObject(object: JsonObject): JsonObject {
+  const metadata = objectAt(object, 'metadata');
+  const packed = metadata?.['managedFields'];
+  if (typeof packed !== 'string') return object;
+  return { ...object, metadata: { ...metadata, managedFields: shownManaged(packed) } };
 }

@@ -7,8 +7,7 @@ import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { objectAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { isPacked, shownBytes } from './shown-fields.ts';
-import { setManaged } from '../fieldmanager/tracking.ts';
+import { isPacked, shownBytes, setManaged } from './shown-fields.ts';
 
 const METADATA_OPEN = '"metadata":{';
 /** The kind and version of an object before its metadata are no longer than this. */

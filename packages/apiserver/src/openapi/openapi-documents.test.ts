@@ -7,7 +7,7 @@ import {
   startRig,
   versionOf,
   type Rig,
-} from '../apiextensions/controller/definitions.sim.ts';
+} from '../testing/definitions.sim.ts';
 import { version2Text, version3Text, type Part, type Piece } from './openapi-pieces.ts';
 
 const WIDGETS_V3 = '/openapi/v3/apis/example.com/v1';

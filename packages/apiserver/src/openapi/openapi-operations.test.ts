@@ -1,7 +1,7 @@
 /** Names, answers and media of operations, as kube-apiserver v1.36.1 publishes them. */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { AccessModel } from '../authentication/access.sim.ts';
+import { AccessModel } from '../testing/access.sim.ts';
 
 interface Operation {
   readonly tags: readonly string[];

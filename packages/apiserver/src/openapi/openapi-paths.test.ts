@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  define,
-  definitionOf,
-  startRig,
-  versionOf,
-  type Rig,
-} from '../apiextensions/controller/definitions.sim.ts';
+import { define, definitionOf, startRig, versionOf, type Rig } from '../testing/definitions.sim.ts';
 
 interface Parameter {
   readonly name: string;

@@ -5,7 +5,6 @@
  */
 import type { Call } from './call.ts';
 import { asksForGzip, GzipMember, PACKED_FIELDS, PLAIN_BYTES_MAX } from './gzip-member.ts';
-import type { Outlet } from '../serializer/list-stream.ts';
 
 export class AnswerBody implements Outlet {
   readonly #call: Call;
@@ -79,4 +78,22 @@ export class AnswerBody implements Outlet {
     this.#sentBytes += end - start;
     this.#call.exchange.write(bytes, start, end);
   }
+}
+
+/** What takes the bytes: an exchange, or a test. */
+export interface Outlet {
+  write(bytes: Uint8Array, start?: number, end?: number): void;
+  writable(): number;
+}
+
+/**
+ * `end`: all objects were handed over. `full`: the peer takes no more for now. `yield`: the turn
+ * is used up. `compacted`: the revision is no longer kept.
+ */
+export type Pulled = 'end' | 'full' | 'yield' | 'compacted';
+
+/** Bytes that are pulled as the peer takes them. */
+export interface Pullable {
+  /** Encodes into `outlet` until it is full, the turn is used up, or there is nothing left. */
+  pull(outlet: Outlet): Pulled;
 }

@@ -17,12 +17,11 @@ import {
   type Negotiated,
 } from './negotiation.ts';
 import { durationMs, type Query } from './query.ts';
-import type { AuditRecord } from '../audit/audit-record.ts';
+import type { RequestRecord } from './request-record.ts';
 import type { RequestInfo } from './request-info.ts';
-import type { Sink } from './sink.ts';
-import { VersionConversions } from '../fieldmanager/version-conversions.ts';
-import type { YamlReading } from './yaml/yaml-body.ts';
-import { indentedJson, yamlText } from '../serializer/printed-text.ts';
+import type { Sink } from '../sink/sink.ts';
+import { indentedJson, yamlText } from './printed-text.ts';
+import type { YamlReading } from './yaml-reading.ts';
 
 const WARNINGS_RUNES_MAX = 4096;
 const WARNING_RUNES_MAX = 256;
@@ -103,7 +102,7 @@ export class Call implements Owner {
   /** Header fields that tell which flow the request belongs to. */
   flowFields: readonly string[] = NO_FIELDS;
   /** What the audit log keeps of the request; null: nothing. */
-  record: AuditRecord | null = null;
+  record: RequestRecord | null = null;
   /** The Status that is answered, where it is of a type that the client takes. */
   refusal: Status | null = null;
   /** The mode by which the request acts as somebody else, for the audit log; '': none. */
@@ -119,7 +118,6 @@ export class Call implements Owner {
   /** What the body says in YAML, or an applied one in JSON, where that was read before. */
   yaml: YamlReading | null = null;
   json: JsonValue | undefined;
-  #conversions: VersionConversions | null = null;
 
   constructor(
     exchange: Exchange,
@@ -135,11 +133,6 @@ export class Call implements Owner {
     this.identity = identity;
     this.nowMs = nowMs;
     this.auditId = auditId;
-  }
-
-  /** What a webhook makes of the object in versions that owners of its fields wrote in. */
-  get conversions(): VersionConversions {
-    return (this.#conversions ??= new VersionConversions());
   }
 
   /** Code of the answer; 0 until it is given. */

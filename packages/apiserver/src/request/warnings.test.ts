@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel } from '../admission/admitting.sim.ts';
+import { admittingModel } from '../testing/admitting.sim.ts';
 import { fittingWarnings } from './call.ts';
 
 test('warnings that are too many together are cut, and those beyond are dropped', () => {

@@ -18,25 +18,17 @@ import {
   type Result,
 } from '@megaplane/machinery/status';
 import type { Call } from '../request/call.ts';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CustomVersion } from '../storage/served.ts';
 import { readCustomJson } from '../apiextensions/schema/custom-objects.ts';
 import { JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE } from '../request/negotiation.ts';
 import { readYaml, yamlComplaints } from '../request/yaml/yaml-body.ts';
+import type { Normal } from '../apiextensions/schema/normal.ts';
 
 /** Upstream's limit of a request's body. */
 export const BODY_BYTES_MAX: number = 3 * 1024 * 1024;
 
 const BODY_TYPES: readonly string[] = [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE];
 const CUSTOM_TYPES: readonly string[] = [JSON_TYPE, YAML_TYPE];
-
-/** An object in its type's form, and what strict decoding would complain about. */
-export interface Normal {
-  readonly object: JsonObject;
-  /** `unknown field "spec.foo"`, `duplicate field "spec.x"`, in upstream's order. */
-  readonly complaints: readonly string[];
-  /** A refusal that comes after what the complaints lead to: another version than the URL's. */
-  readonly mismatch?: string;
-}
 
 /** The media type of the body without its parameters. */
 export function mediaTypeOf(call: Call): string {

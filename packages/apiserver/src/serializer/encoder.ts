@@ -17,14 +17,13 @@ import type { Status } from '@megaplane/machinery/status';
 import { fromStored } from '../storage/conversion.ts';
 import { formStored } from '../apiextensions/schema/custom-objects.ts';
 import { isSealed } from '../storage/encryption/value-sealer.ts';
-import type { Pullable } from './list-stream.ts';
-import { appendLean, appendShown } from '../managedfields/shown-fields.ts';
-import { shownObject } from '../fieldmanager/tracking.ts';
+import { appendLean, appendShown, shownObject } from '../managedfields/shown-fields.ts';
 import { JSON_TYPE } from '../request/negotiation.ts';
 import type { Served } from '../storage/served.ts';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 import type { Row } from '../storage/storage.ts';
 import { unreadable } from './unreadable.ts';
+import type { Pullable } from '../request/answer-body.ts';
 
 /** Metadata of a list. `remaining` is null where it is not known or not told. */
 export interface ListMeta {

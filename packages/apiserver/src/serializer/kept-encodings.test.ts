@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { KeptEncodings } from './kept-encodings.ts';
 import { emptyRow, type Row } from '../storage/storage.ts';
-import { Rig } from '../watchcache/rig.sim.ts';
+import { Rig } from '../testing/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/a/configmaps';
 const PROTOBUF = { accept: 'application/vnd.kubernetes.protobuf' };

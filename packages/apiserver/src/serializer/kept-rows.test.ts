@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { printerOf, rowOpening } from '@megaplane/machinery/printing';
 import { appendRow, packRow } from './kept-rows.ts';
-import { Sink } from '../request/sink.ts';
-import { MERGE, Rig } from '../watchcache/rig.sim.ts';
+import { Sink } from '../sink/sink.ts';
+import { MERGE, Rig } from '../testing/rig.sim.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);
 const pods = printerOf('', 'Pod');

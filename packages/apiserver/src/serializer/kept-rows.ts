@@ -8,7 +8,7 @@ import { humanDuration, LATER, MARK, marks } from '@megaplane/machinery/printing
 import { rowOpening } from '@megaplane/machinery/printing';
 import type { Printer } from '@megaplane/machinery/printing-columns';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 
 const AGE_BYTES = 10;
 const AGES_MAX = 8;

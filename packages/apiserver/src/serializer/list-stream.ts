@@ -9,11 +9,12 @@
 import type { Encoder } from './encoder.ts';
 import type { RowTest } from '../request/filter.ts';
 import { keyAfter, type KeyRange } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
-import type { RowSource } from '../watchcache/row-source.ts';
+import { Sink } from '../sink/sink.ts';
 import type { PageOutcome, Row } from '../storage/storage.ts';
 import { UnreadableValue } from './unreadable.ts';
-import type { WatchCounts } from '../watchcache/watch-counts.ts';
+import type { Outlet, Pulled, Pullable } from '../request/answer-body.ts';
+import type { RowSource } from '../storage/row-source.ts';
+import type { WatchCounts } from '../metrics/watch-counts.ts';
 
 /** Encoded bytes that are handed to the wire at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -21,24 +22,6 @@ const CHUNK_BYTES = 64 * 1024;
 const BYTES_PER_TURN_MAX = 512 * 1024;
 /** Rows that one turn looks at before others get theirs. */
 export const ROWS_PER_TURN_MAX = 4000;
-
-/**
- * `end`: all objects were handed over. `full`: the peer takes no more for now. `yield`: the turn
- * is used up. `compacted`: the revision is no longer kept.
- */
-export type Pulled = 'end' | 'full' | 'yield' | 'compacted';
-
-/** What takes the bytes: an exchange, or a test. */
-export interface Outlet {
-  write(bytes: Uint8Array, start?: number, end?: number): void;
-  writable(): number;
-}
-
-/** Bytes that are pulled as the peer takes them. */
-export interface Pullable {
-  /** Encodes into `outlet` until it is full, the turn is used up, or there is nothing left. */
-  pull(outlet: Outlet): Pulled;
-}
 
 const sink = new Sink();
 

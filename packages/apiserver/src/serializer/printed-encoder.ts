@@ -8,9 +8,9 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
 import type { Encoder, EventType, ListMeta } from './encoder.ts';
 import { JSON_TYPE, YAML_TYPE } from '../request/negotiation.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import type { Row } from '../storage/storage.ts';
-import { indentedJson, readableJson, yamlText } from './printed-text.ts';
+import { indentedJson, readableJson, yamlText } from '../request/printed-text.ts';
 
 /** Of JSON that is held to be printed in one turn. */
 export const HELD_BYTES_MAX: number = 2 * 1024 * 1024;

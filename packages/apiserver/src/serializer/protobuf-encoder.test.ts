@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeProtobuf } from '@megaplane/machinery/protobuf';
 import { LIST_BYTES_HELD_MAX } from './protobuf-encoder.ts';
-import { Rig } from '../watchcache/rig.sim.ts';
+import { Rig } from '../testing/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/a/configmaps';
 const ITEM_BYTES: number = 900 * 1024;

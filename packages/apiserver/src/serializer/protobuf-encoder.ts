@@ -28,13 +28,13 @@ import {
   shownRow,
 } from './encoder.ts';
 import type { KeptSpace } from './kept-encodings.ts';
-import { HeldItems, type Pullable } from './list-stream.ts';
-import { shownBytes } from '../managedfields/shown-fields.ts';
-import { shownObject } from '../fieldmanager/tracking.ts';
+import { HeldItems } from './list-stream.ts';
+import { shownBytes, shownObject } from '../managedfields/shown-fields.ts';
 import { PROTOBUF_TYPE } from '../request/negotiation.ts';
 import type { Served } from '../storage/served.ts';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 import type { Row } from '../storage/storage.ts';
+import type { Pullable } from '../request/answer-body.ts';
 
 const NOTHING = Buffer.alloc(0);
 /** Items of one list that are held until it is complete, those apart that are kept anyway. */

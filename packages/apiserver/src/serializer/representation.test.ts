@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listAt, objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { admittingModel, messageOf } from '../admission/admitting.sim.ts';
+import { admittingModel, messageOf } from '../testing/admitting.sim.ts';
 
 const MAPS = '/api/v1/namespaces/n/configmaps';
 

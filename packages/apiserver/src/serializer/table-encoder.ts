@@ -29,7 +29,7 @@ import { appendRow, packRow } from './kept-rows.ts';
 import { appendShown } from '../managedfields/shown-fields.ts';
 import { JSON_TYPE } from '../request/negotiation.ts';
 import type { Served } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import type { Row } from '../storage/storage.ts';
 
 const scratch = new Sink();

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseYaml } from '../request/yaml/yaml-body.ts';
-import { yamlText } from './printed-text.ts';
-import { Rig } from '../watchcache/rig.sim.ts';
+import { yamlText } from '../request/printed-text.ts';
+import { Rig } from '../testing/rig.sim.ts';
 
 const MAPS = '/api/v1/namespaces/a/configmaps';
 

@@ -3,9 +3,9 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { shownRow, JsonEncoder, type EventType, type ListMeta } from './encoder.ts';
 import { JSON_TYPE, YAML_TYPE, type Negotiated } from '../request/negotiation.ts';
 import type { Served } from '../storage/served.ts';
-import type { Sink } from '../request/sink.ts';
+import type { Sink } from '../sink/sink.ts';
 import type { Row } from '../storage/storage.ts';
-import { indentedJson, yamlItem, yamlText } from './printed-text.ts';
+import { indentedJson, yamlItem, yamlText } from '../request/printed-text.ts';
 
 /** Lists are printed item by item: both forms indent what stands within a list alike. */
 export class YamlEncoder extends JsonEncoder {

@@ -14,7 +14,6 @@ import { rulesOf } from '../authorization/rules-review.ts';
 import { NodeAuthorizer } from '../authorization/node-authorizer.ts';
 import type { FrontProxy } from '../authentication/front-proxy.ts';
 import { RemoteServices } from '../aggregator/remote-services.ts';
-import type { AdmissionPlugin } from '../admission/admission.ts';
 import { admissionChain, type ChainOptions } from './chain.ts';
 import type { PluginConfigurations } from '../admission/plugin-configuration.ts';
 import type { TolerationSeconds } from '../admission/plugin/pod-plugins.ts';
@@ -44,8 +43,12 @@ import { ApiServer } from './server.ts';
 import { TokenChain } from '../authentication/token-chain.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { TokenSigner } from '../authentication/token-signer.ts';
+import { AllocationCounts } from '../metrics/allocation-counts.ts';
+import { SERVICE_RANGE } from '../registry/service/service-networks.ts';
+import type { Services } from '../registry/rest/services.ts';
 import { World, type Edge } from '../lister/world.ts';
 import { printAllocations } from '../registry/service/service-metrics.ts';
+import type { AdmissionPlugin } from '../admission/admission-plugin.ts';
 
 /** What may differ between servers. */
 export interface ServerOptions {
@@ -125,11 +128,15 @@ function linksOf({ authorizers = DEFAULT_CHAIN }: ServerOptions): ChainLinks {
 }
 
 /** What parts of the server count, and what its storage holds. */
-function metricsOf(world: World, parts: readonly { print(lines: string[]): void }[]): Metrics {
+function metricsOf(
+  world: World,
+  services: Services,
+  parts: readonly { print(lines: string[]): void }[],
+): Metrics {
   const metrics = new Metrics();
   for (const one of parts) metrics.addSource((lines) => one.print(lines));
   metrics.addSource((lines) => world.storage.print?.(lines));
-  metrics.addSource((lines) => printAllocations(world, lines));
+  metrics.addSource((lines) => printAllocations({ world, services }, lines));
   return metrics;
 }
 
@@ -147,7 +154,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const authorize = authorizerChain(links, own, counts);
   defineKinds();
   const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
-  world.services = {
+  const services: Services = {
     authorize: impatient(authorize),
     decide: authorize,
     rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
@@ -157,21 +164,23 @@ export function createApiServer(options: ServerOptions): ApiServer {
     reviewToken: tokens.review,
     whyNobody: tokens.whyNobody,
     relay: options.relay ?? null,
-    probe: facts.probe,
+    probe: facts.probe ?? null,
+    allocations: new AllocationCounts(),
+    serviceRanges: [SERVICE_RANGE],
   };
-  const remotes = new RemoteServices(world);
+  const remotes = new RemoteServices(world, services.relay);
   remotes.start();
   const definitions = new CustomDefinitions(world, options.webhooks ?? null);
   definitions.start();
   const health = new Health();
   addChecks(health, () => storage.fault);
   const access = new AccessMetrics();
-  const metrics = metricsOf(world, [access, remotes, definitions, counts, tokens.counts]);
+  const metrics = metricsOf(world, services, [access, remotes, definitions, counts, tokens.counts]);
   const admission = admissionChain(world, chainOptions(options, metrics));
   // short ways are for a store that answers at once
   const isOwn = !storage.isShared;
-  if (options.repeatedWrites !== false && isOwn)
-    world.repeated = new RepeatedWrites(world, admission);
+  const hasRepeated = options.repeatedWrites !== false && isOwn;
+  const repeated = hasRepeated ? new RepeatedWrites(world, services, admission) : null;
   const clockMs = options.clockMs === undefined ? (): number => edge.nowMs() : options.clockMs;
   const tracking = { ...options.tracking, isUnlimited: clockMs !== null };
   const fairness =
@@ -181,6 +190,8 @@ export function createApiServer(options: ServerOptions): ApiServer {
   if (fairness !== null) metrics.addSource((lines) => fairness.print(lines));
   const server = new ApiServer({
     world,
+    services,
+    repeated,
     fairness,
     admission,
     authorize,

@@ -14,7 +14,7 @@ import { openStore } from '@megaplane/store/open';
 import { createApiServer } from './assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 
 const DEFAULT = '/api/v1/namespaces/default';
 const TURN = 500;

@@ -1,7 +1,7 @@
 /** The plugins of this server in upstream's order, and which of them are on. */
 import { aggregate } from '@megaplane/machinery/fielderrors';
 import type { JsonValue } from '@megaplane/machinery/json-value';
-import { Admission, type AdmissionPlugin } from '../admission/admission.ts';
+import { Admission } from '../admission/admission.ts';
 import type { Metrics } from './metrics.ts';
 import { namespaceLifecycle } from '../registry/core/namespaces.ts';
 import { nodeRestriction } from '../admission/plugin/node-restriction.ts';
@@ -14,7 +14,7 @@ import {
 import type { World } from '../lister/world.ts';
 import { AdmissionTimings } from '../admission/admission-timings.ts';
 import { alwaysAdmit, alwaysDeny } from '../admission/plugin/always.ts';
-import { CheckMetrics } from '../admission/policy/check-metrics.ts';
+import { CheckMetrics } from '../admission/webhook/check-metrics.ts';
 import { alwaysPullImages } from '../admission/plugin/always-pull.ts';
 import { hardAntiAffinity } from '../admission/plugin/anti-affinity.ts';
 import { eventRateLimit } from '../admission/plugin/event-rate-limit.ts';
@@ -52,6 +52,7 @@ import { validatingPolicies } from '../admission/policy/validating-policies.ts';
 import type { WebhookCaller } from '../webhook/webhook-call.ts';
 import { WebhookMetrics } from '../admission/webhook/webhook-metrics.ts';
 import { mutatingWebhooks, validatingWebhooks } from '../admission/webhook/webhooks.ts';
+import type { AdmissionPlugin } from '../admission/admission-plugin.ts';
 
 export interface ChainOptions {
   /** Reaches webhooks; null: every call of one fails. */

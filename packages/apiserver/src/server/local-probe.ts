@@ -4,7 +4,7 @@ import { guarded } from '@megaplane/base/deferred';
 import { request } from 'node:https';
 import { clientTls } from '@megaplane/base/tls-parts';
 import { requestText } from '../webhook/dial-text.ts';
-import type { HealthProbe } from '../debug/process-facts.ts';
+import type { HealthProbe } from '../webhook/health-probe.ts';
 
 const HOST = '127.0.0.1';
 const PATH = '/healthz';

@@ -5,7 +5,7 @@ import { createApiServer } from './assembly.ts';
 import { Store } from '@megaplane/store/store';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
 import { EtcdRequests } from '../storage/etcd3/etcd-requests.ts';
-import { ExchangeModel } from './exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 
 function server() {

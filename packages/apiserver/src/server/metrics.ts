@@ -299,8 +299,8 @@ export class Metrics {
     this.#bodies.print(lines);
     this.lasting.print(lines);
     renderStorage(world, lines);
-    renderShards(world, lines);
-    renderWatches(world, lines);
+    renderShards(world.hubs, lines);
+    renderWatches(world.hubs, world.kinds.all(), lines);
     world.lists.print(lines, world.kinds.all());
     printFamily(lines, 'version_info');
     lines.push(COMPATIBILITY);

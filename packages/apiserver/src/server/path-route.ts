@@ -134,7 +134,7 @@ function answerDocuments({ remotes, openapi }: ServerParts, call: Call, path: st
 
 /** Who signs the tokens of service accounts, for those who verify them by themselves. */
 function answerIssuer(parts: ServerParts, call: Call, path: string): void {
-  const signer = parts.world.services?.signer ?? null;
+  const signer = parts.services.signer;
   if (signer === null) notFound(call);
   else if (path === KEYS_PATH) sendKept(call, KEYS_TYPE, JSON.stringify(signer.keySet()));
   else sendKept(call, JSON_TYPE, JSON.stringify(signer.discovery(parts.address)));

@@ -16,7 +16,7 @@ import { openStore } from '@megaplane/store/open';
 import { createApiServer } from './assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ConnectionModel, ExchangeModel } from './exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { identityOf } from '../request/identity.ts';
 
 const COUNT = Number(process.env['COUNT'] ?? 10_000);

@@ -13,6 +13,7 @@ import type { Metrics } from './metrics.ts';
 import { printFamily } from '../metrics/metric-families.ts';
 import { effectiveVerb } from '../request/request-terms.ts';
 import { isLongRunning } from '../request/long-running.ts';
+import type { Auditor } from '../audit/auditor.ts';
 
 /** `--max-requests-inflight` and `--max-mutating-requests-inflight` of upstream. */
 export const READS_MAX = 400;
@@ -24,27 +25,6 @@ const SLOW_MS = 500;
 const SLOW_TOLD_MAX = 10;
 const MASTERS = 'system:masters';
 const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
-
-/** What is written down about requests; see `audit.ts`. */
-export interface Auditor {
-  /** Milliseconds of a clock that never goes back, with fractions, for parts of requests. */
-  clockMs(): number;
-  /**
-   * A request has come; may ask the call to keep its bodies. `then` is called once, at once or
-   * later: false where the request must be refused, as it cannot be written down.
-   */
-  received(call: Call, then: (isKept: boolean) => void): void;
-  /** One has come whose sender could not be made out, and is about to be refused. */
-  unauthenticated(call: Call): void;
-  /** It was. */
-  refused(call: Call): void;
-  /** The head of an answer to a request that may last has left. */
-  started(call: Call): void;
-  /** The answer has been handed over. */
-  complete(call: Call): void;
-  /** About once a second: looks which of the lasting answers have ended. */
-  tick(): void;
-}
 
 export interface TrackerOptions {
   /** 0: no limit. */

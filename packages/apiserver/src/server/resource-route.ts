@@ -18,22 +18,22 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import type { Admission, Admitted } from '../admission/admission.ts';
-import { admitConnection } from '../admission/connecting.ts';
-import { readBody, type Normal } from '../serializer/body.ts';
+import type { Admission } from '../admission/admission.ts';
+import { admitConnection } from '../handlers/connecting.ts';
+import { readBody } from '../serializer/body.ts';
 import type { Call } from '../request/call.ts';
 import {
   getComponentStatus,
   isComponentStatus,
   listComponentStatuses,
 } from '../registry/groups/component-statuses.ts';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CustomVersion } from '../storage/served.ts';
 import { deleteCollection } from '../handlers/collection-removal.ts';
 import { deprecationOf } from '../request/deprecation.ts';
-import { readListOptions, type ListOptions } from '../request/list-options.ts';
+import { readListOptions, type ListOptions } from '../request/options/list-options.ts';
 import { whenRead } from '../handlers/long-yaml.ts';
 import { partScope } from '../fieldmanager/field-scope.ts';
-import { ownersOfPart, shownObject, trackNew } from '../fieldmanager/tracking.ts';
+import { ownersOfPart, trackNew } from '../fieldmanager/tracking.ts';
 import { checkName, checkNamespace } from '../registry/rest/object-meta.ts';
 import { warningsOf } from '../request/yaml/yaml-body.ts';
 import { checkPatchType, patchObject } from '../handlers/patching.ts';
@@ -55,21 +55,30 @@ import {
   type Judge,
   type ShownForms,
   type SubresourceContext,
-} from '../registry/rest/subresource.ts';
+} from '../handlers/subresource.ts';
 import { updateObject } from '../handlers/updating.ts';
 import { watchObjects } from '../handlers/watching.ts';
-import { readDeleteOptions } from '../request/delete-options.ts';
-import { readWriteOptions, type WriteOptions } from '../request/write-options.ts';
+import { readDeleteOptions } from '../request/options/delete-options.ts';
+import { readWriteOptions, type WriteOptions } from '../request/options/write-options.ts';
 import { createObject, type WriteContext } from '../handlers/writing.ts';
+import type { RepeatedWrites } from '../fastpath/repeated-writes.ts';
+import type { Services } from '../registry/rest/services.ts';
 import type { World } from '../lister/world.ts';
+import type { Normal } from '../apiextensions/schema/normal.ts';
+import type { Admitted } from '../registry/rest/admitted.ts';
+import { shownObject } from '../managedfields/shown-fields.ts';
+
+/** What the handlers of the verbs work with. */
+export interface RouteParts {
+  readonly world: World;
+  readonly services: Services;
+  readonly admission: Admission;
+  /** Writes from templates; null where every write goes the ordinary way. */
+  readonly repeated: RepeatedWrites | null;
+}
 
 /** Answers a request for `served`; the caller has authorized it. */
-export function answerResource(
-  world: World,
-  admission: Admission,
-  call: Call,
-  served: Served,
-): void {
+export function answerResource(parts: RouteParts, call: Call, served: Served): void {
   // the routes of built-in kinds are found first
   const early = served.custom === null ? checkRoute(call, served) : null;
   if (early !== null) {
@@ -100,21 +109,22 @@ export function answerResource(
     return;
   }
   call.isRouted = true;
-  const answer = (one: Call): void => answerVerb(world, admission, one, served);
+  const answer = (one: Call): void => answerVerb(parts, one, served);
   // what is behind a proxy reads its bodies itself
   const isOwn = !isProxied(call.info) && !isPassedOn(call.info.subresource);
   const ordinary = (one: Call): void => {
-    if (isOwn) whenRead(world, admission, one, () => answer(one));
+    if (isOwn) whenRead(parts.world, parts.admission, one, () => answer(one));
     else answer(one);
   };
   const isPlain = warning === '' && call.record === null;
-  if (isPlain && world.repeated?.answer(call, served, ordinary) === true) return;
+  if (isPlain && parts.repeated?.answer(call, served, ordinary) === true) return;
   ordinary(call);
 }
 
-function answerVerb(world: World, admission: Admission, call: Call, served: Served): void {
+function answerVerb(parts: RouteParts, call: Call, served: Served): void {
+  const { world } = parts;
   if (call.info.subresource !== '') {
-    answerSubresource(world, admission, call, served);
+    answerSubresource(parts, call, served);
     return;
   }
   const verb = effectiveVerb(call);
@@ -125,29 +135,29 @@ function answerVerb(world: World, admission: Admission, call: Call, served: Serv
   }
   switch (verb) {
     case 'get':
-      if (isComponentStatus(served)) getComponentStatus(world, call);
+      if (isComponentStatus(served)) getComponentStatus(world, parts.services.probe, call);
       else getObject(world, call, served);
       return;
     case 'list':
-      answerList(world, call, served, false);
+      answerList(parts, call, served, false);
       return;
     case 'watch':
-      answerList(world, call, served, true);
+      answerList(parts, call, served, true);
       return;
     case 'create':
-      answerCreate(contextOf(world, admission, call, served), call, served);
+      answerCreate(contextOf(parts, call, served), call, served);
       return;
     case 'update':
-      answerUpdate(contextOf(world, admission, call, served), '');
+      answerUpdate(contextOf(parts, call, served), '');
       return;
     case 'patch':
-      answerPatch(contextOf(world, admission, call, served), '');
+      answerPatch(contextOf(parts, call, served), '');
       return;
     case 'delete':
-      answerDelete(contextOf(world, admission, call, served));
+      answerDelete(contextOf(parts, call, served));
       return;
     case 'deletecollection':
-      answerDeleteCollection(contextOf(world, admission, call, served));
+      answerDeleteCollection(contextOf(parts, call, served));
       return;
     default:
       call.fail(generic('MethodNotAllowed'));
@@ -244,11 +254,13 @@ const PASSED_OPTIONS: WriteOptions = {
   force: false,
 };
 
-function contextOf(world: World, admission: Admission, call: Call, served: Served): WriteContext {
-  return { world, admission, call, served, isDryRun: false };
+function contextOf(parts: RouteParts, call: Call, served: Served): WriteContext {
+  const { world, services, admission } = parts;
+  return { world, services, admission, call, served, isDryRun: false };
 }
 
-function answerList(world: World, call: Call, served: Served, watch: boolean): void {
+function answerList(parts: RouteParts, call: Call, served: Served, watch: boolean): void {
+  const { world, services } = parts;
   const options = readListOptions(call.query, watch, served);
   if (!options.ok) {
     call.fail(options.status);
@@ -256,7 +268,8 @@ function answerList(world: World, call: Call, served: Served, watch: boolean): v
   }
   const named = withName(call, served, options.value);
   if (!named.ok) call.fail(named.status);
-  else if (isComponentStatus(served)) listComponentStatuses(world, call, named.value);
+  else if (isComponentStatus(served))
+    listComponentStatuses(world, services.probe, call, named.value);
   else if (watch) watchObjects(world, call, served, named.value);
   else listObjects(world, call, served, named.value);
 }
@@ -286,7 +299,7 @@ function answerCreate(context: WriteContext, call: Call, served: Served): void {
     call.fail(body.status);
     return;
   }
-  const { isDryRun } = { isDryRun: options.value.dryRun };
+  const isDryRun = options.value.dryRun;
   if (!served.stored) {
     const virtual = findSubresource(served.resource.storage.name, 'create');
     if (virtual === undefined) call.fail(generic('MethodNotAllowed'));
@@ -414,7 +427,8 @@ function handlerPath({ custom, resource }: Served, subresource: Subresource): st
 }
 
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
-function answerSubresource(world: World, admission: Admission, call: Call, served: Served): void {
+function answerSubresource(parts: RouteParts, call: Call, served: Served): void {
+  const { world } = parts;
   const { info } = call;
   const misuse = checkSubresource(call, served) ?? checkNamed(info);
   const subresource = served.resource.subresources.get(info.subresource);
@@ -423,7 +437,7 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
     return;
   }
   const verb = subresourceVerb(info.verb, call.exchange.method);
-  const context = contextOf(world, admission, call, served);
+  const context = contextOf(parts, call, served);
   const own = findSubresource(handlerPath(served, subresource), verb);
   const misplaced =
     verb === 'get' || isPassedOn(info.subresource) ? checkPlace(info, served) : null;
@@ -432,7 +446,7 @@ function answerSubresource(world: World, admission: Admission, call: Call, serve
     return;
   }
   if (own !== undefined && isPassedOn(info.subresource)) {
-    admitConnection(context, admission, () => {
+    admitConnection(context, parts.admission, () => {
       own({ ...context, options: PASSED_OPTIONS, body: {} });
     });
     return;

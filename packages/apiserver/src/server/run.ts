@@ -22,11 +22,7 @@ import { bootstrap } from '../controlplane/bootstrap.ts';
 import { parseDuration } from '../storage/etcd3/etcd-options.ts';
 import { probeLocally } from './local-probe.ts';
 import { V8Profiler } from '../debug/v8-profiler.ts';
-import {
-  openStorage,
-  type OpenStorage,
-  type StorageFlags,
-} from '../storage/embedded/open-storage.ts';
+import { openStorage, type OpenStorage, type StorageFlags } from '../storage/open/open-storage.ts';
 import { openAudit, type AuditFlags, type AuditService } from '../audit/audit-flags.ts';
 import { readLimits, readsFairness, type LimitFlags } from './limits.ts';
 import { processMetrics } from '../metrics/process-metrics.ts';
@@ -156,7 +152,7 @@ async function serve(options: ApiserverOptions, opened: OpenStorage): Promise<Ap
   const [secure] = listeners;
   const port = secure?.address.port ?? options.securePort;
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
-  server.parts.world.serviceRanges = serviceRanges;
+  server.parts.services.serviceRanges = serviceRanges;
   const facts = factsOf(serviceRanges, shown, port);
   await new Promise((done) => {
     bootstrap(server.parts.world, facts, done);

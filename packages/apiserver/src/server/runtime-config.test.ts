@@ -4,7 +4,7 @@ import { listAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { parseJson } from '@megaplane/machinery/json-text';
 import { resources } from '@megaplane/machinery/kinds';
-import { admittingModel } from '../admission/admitting.sim.ts';
+import { admittingModel } from '../testing/admitting.sim.ts';
 import { applyRuntimeConfig } from './runtime-config.ts';
 import { findServed } from '../storage/served.ts';
 import { bootstrapPolicy } from '../controlplane/bootstrap-policy.ts';

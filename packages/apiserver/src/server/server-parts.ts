@@ -15,11 +15,16 @@ import type { LeaseRenewal } from '../fastpath/lease-renewal.ts';
 import type { Metrics } from './metrics.ts';
 import type { RequestTracker } from './request-tracker.ts';
 import type { OpenApiDocuments } from '../openapi/openapi-documents.ts';
+import type { RepeatedWrites } from '../fastpath/repeated-writes.ts';
+import type { Services } from '../registry/rest/services.ts';
 import type { World } from '../lister/world.ts';
 
 /** What a server is made of; every part can be replaced in a test. */
 export interface ServerParts {
   readonly world: World;
+  readonly services: Services;
+  /** Writes from templates; null where every write goes the ordinary way. */
+  readonly repeated: RepeatedWrites | null;
   readonly admission: Admission;
   readonly authorize: Authorizer;
   readonly readToken: TokenReader;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApiServer } from './assembly.ts';
-import { ExchangeModel } from './exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { StorageModel } from '../storage/storage-model.sim.ts';
 import { SHARED_AHEAD_BYTES_MAX } from '../watchcache/watcher.ts';
 

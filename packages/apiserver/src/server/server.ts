@@ -21,7 +21,7 @@ import {
 import { Call } from '../request/call.ts';
 import { ownerOfBody, type EarlyAnswers } from './early-refusal.ts';
 import { whenFresh } from '../lister/freshness.ts';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CustomVersion } from '../storage/served.ts';
 import { answerPath } from './path-route.ts';
 import { ANONYMOUS, type CredentialNotes, type Identity } from '../request/identity.ts';
 import { isLongRunning } from '../request/long-running.ts';
@@ -336,7 +336,7 @@ export class ApiServer {
     const world = this.parts.world.at(served);
     whenFresh(world, call, served, () => {
       this.#inItsTurn(call, served, () => {
-        answerReadable(call, () => answerResource(world, this.parts.admission, call, served));
+        answerReadable(call, () => answerResource(this.parts, call, served));
       });
     });
   }

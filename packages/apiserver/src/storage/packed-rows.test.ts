@@ -4,10 +4,9 @@ import { Random } from '@megaplane/base/random';
 import { Store } from '@megaplane/store/store';
 import { createApiServer } from '../server/assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
-import { DEFINITIONS_PREFIX } from '../apiextensions/schema/custom-schemas.ts';
 import { EmbeddedStorage } from './embedded/embedded-storage.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
-import { keyOf, rangeOf, findServed } from './served.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
+import { keyOf, rangeOf, findServed, DEFINITIONS_PREFIX } from './served.ts';
 import { emptyRow } from './storage.ts';
 import { isStoredAs } from '../handlers/writing.ts';
 

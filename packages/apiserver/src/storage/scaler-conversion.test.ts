@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { admittingModel, messageOf } from '../admission/admitting.sim.ts';
+import { admittingModel, messageOf } from '../testing/admitting.sim.ts';
 
 const OLD = '/apis/autoscaling/v1/namespaces/n/horizontalpodautoscalers';
 const NEW = '/apis/autoscaling/v2/namespaces/n/horizontalpodautoscalers';

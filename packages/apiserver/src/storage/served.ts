@@ -2,7 +2,13 @@
 import { headOf } from '@megaplane/machinery/canonical';
 import { findResource, isStored, resources, type Resource } from '@megaplane/machinery/kinds';
 import type { Qualified } from '@megaplane/machinery/status';
-import type { CustomVersion } from '../apiextensions/schema/custom-kind.ts';
+import type { CompiledSchema } from '@megaplane/machinery/custom/compiled-schema';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import type { Printer } from '@megaplane/machinery/printing';
+import type {
+  DefinitionFacts,
+  VersionFacts,
+} from '../apiextensions/definition/definition-facts.ts';
 
 /** One resource in one version. Everything here is computed once. */
 export interface Served {
@@ -25,6 +31,53 @@ export interface Served {
   /** For kinds that a CustomResourceDefinition made: which, and how they are read. */
   readonly custom: CustomVersion | null;
 }
+
+/** A kind that a CustomResourceDefinition made, as far as those that serve it know it. */
+export interface CustomKindOf {
+  readonly facts: DefinitionFacts;
+  /** Revision of the definition. */
+  readonly revision: number;
+  readonly prefix: string;
+  /** Whose schema a version has, served or not; undefined where there is none of that name. */
+  schemaOwner(version: string): SchemaOwner | undefined;
+  /** One version; undefined where there is none of that name, or it is not served. */
+  served(version: string): Served | undefined;
+  /** Every version that is served. */
+  all(): Served[];
+}
+
+/** Where the schemas of custom kinds are compiled and kept. */
+export interface SchemasOf {
+  schemaOf(owner: SchemaOwner): CompiledSchema;
+  printerOf(custom: CustomVersion): Printer;
+  /** The stored definition of that name. */
+  definition(name: string): JsonObject | undefined;
+  /** The schema as the definition has it. */
+  schemaText(owner: SchemaOwner): JsonObject;
+  /** Steps that compile the schema, null where it is at hand. */
+  preparing(owner: SchemaOwner, judges: boolean): Iterator<void> | null;
+}
+
+/** What a `Served` knows beyond a built-in: its definition, how objects are read and written. */
+export interface CustomVersion {
+  readonly kind: CustomKindOf;
+  readonly facts: VersionFacts;
+  /** Start of an object as this version shows it; `resourceVersion` goes right after it. */
+  readonly shownHead: Buffer;
+  /**
+   * Objects that were written after this revision are in the form that the schema of this version
+   * gives them, and are copied; others are pruned and defaulted as they are read.
+   */
+  readonly formedSince: number;
+  /** Revision since which the schema is what it is. */
+  readonly schemaSince: number;
+  /** Its objects are kept in other versions, and its webhook brings them into this one. */
+  readonly isViewed: boolean;
+  readonly schemas: SchemasOf;
+}
+
+/** What a schema is found by: one version of a kind. */
+export type SchemaOwner = Pick<CustomVersion, 'kind' | 'facts' | 'schemaSince'>;
 
 /** Kinds without a status subresource whose generation counts all the same. */
 const COUNTED: ReadonlySet<string> = new Set([
@@ -157,3 +210,6 @@ export function keyAfter(key: Uint8Array): Buffer {
   next[key.length] = 0;
   return next;
 }
+
+/** Where definitions are stored. */
+export const DEFINITIONS_PREFIX = '/registry/apiextensions.k8s.io/customresourcedefinitions/';

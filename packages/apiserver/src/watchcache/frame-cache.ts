@@ -5,7 +5,7 @@
  */
 import type { SharedBytes } from '@megaplane/wire/exchange';
 import type { Encoder, EventType } from '../serializer/encoder.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import type { StorageEvent } from '../storage/storage.ts';
 
 const TYPES: Readonly<Record<EventType, number>> = { ADDED: 0, MODIFIED: 1, DELETED: 2 };

@@ -8,8 +8,8 @@ import {
   type ShardSelector,
 } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
-import { eventsOf, Rig } from './rig.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
+import { eventsOf, Rig } from '../testing/rig.sim.ts';
 import { INDEX_IDLE_MS, INDEX_ITEMS_MIN } from './object-index.ts';
 
 const PODS: number = INDEX_ITEMS_MIN + 200;

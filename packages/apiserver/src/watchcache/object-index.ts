@@ -14,9 +14,10 @@ import { fillText, findNodeName, foreignObject, type Filter } from '../request/f
 import { keyAfter, type KeyRange } from '../storage/served.ts';
 import type { Row, Storage, StorageEvent } from '../storage/storage.ts';
 import { labelPlaceOf } from './label-buckets.ts';
-import { PickedRows, ShardRows, type RowSource } from './row-source.ts';
+import { PickedRows, ShardRows } from './row-source.ts';
 import { PARTS, ShardLists } from './shard-lists.ts';
 import { ValueLists } from './value-lists.ts';
+import type { RowSource } from '../storage/row-source.ts';
 
 /** Fewer objects are looked at one by one. */
 export const INDEX_ITEMS_MIN = 2000;

@@ -8,7 +8,7 @@ import { shardOf } from '@megaplane/machinery/sharding/selector';
 import { Store } from '@megaplane/store/store';
 import { createApiServer } from '../server/assembly.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
-import { ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ExchangeModel } from '../testing/exchange-model.sim.ts';
 
 const PODS = Number(process.argv[2] ?? 200_000);
 const NODES = Number(process.argv[3] ?? PODS / 50);

@@ -4,15 +4,7 @@ import type { KeyTable } from '@megaplane/base/keytable';
 import type { ShardSelector } from '@megaplane/machinery/sharding/selector';
 import { emptyRow, type PageOutcome, type Row, type Storage } from '../storage/storage.ts';
 import type { ShardLists } from './shard-lists.ts';
-
-/** As `Storage.page`: may leave out rows that the list's filter refuses, and no others. */
-export interface RowSource {
-  page(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
-  /** How many rows the range has, where this source knows it better than storage does. */
-  readonly total?: number;
-  /** As `Storage.keys`. */
-  keys?(start: Buffer, end: Buffer, revision: number, visit: (row: Row) => boolean): PageOutcome;
-}
+import type { RowSource } from '../storage/row-source.ts';
 
 const row = emptyRow();
 

@@ -1,33 +1,20 @@
 /** What watches of one version of a resource were sent, under upstream's names. */
-import { Histogram } from '../metrics/histogram.ts';
+import type { Served } from '../storage/served.ts';
+import type { WatchHub } from './watch-hub.ts';
 import { printFamily } from '../metrics/metric-families.ts';
-import type { World } from '../lister/world.ts';
-
-const BOUNDS_BYTES = [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072] as const;
-
-export class WatchCounts {
-  readonly sizes: Histogram = new Histogram(BOUNDS_BYTES);
-  /** Objects that watches began with. */
-  initial = 0;
-
-  sent(bytes: number): void {
-    this.sizes.observe(bytes);
-  }
-
-  began(bytes: number): void {
-    this.initial++;
-    this.sizes.observe(bytes);
-  }
-}
 
 /** Appends the lines of all hubs. */
-export function renderWatches(world: World, lines: string[]): void {
-  const kinds = new Map(world.kinds.all().map(({ prefix, resource }) => [prefix, resource]));
+export function renderWatches(
+  hubs: ReadonlyMap<string, WatchHub>,
+  served: readonly Served[],
+  lines: string[],
+): void {
+  const kinds = new Map(served.map(({ prefix, resource }) => [prefix, resource]));
   const sizes: string[] = [];
   const events: string[] = [];
   const initials: string[] = [];
   const received: string[] = [];
-  for (const [prefix, hub] of world.hubs) {
+  for (const [prefix, hub] of hubs) {
     const { group = '', resource = '' } = kinds.get(prefix) ?? {};
     const common = `group="${group}",resource="${resource}"`;
     let initial = 0;

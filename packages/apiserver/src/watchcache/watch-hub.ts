@@ -8,7 +8,6 @@
 import { Random } from '@megaplane/base/random';
 import type { Filter } from '../request/filter.ts';
 import { INDEX_ITEMS_MIN, NODE_FIELD, ObjectIndex } from './object-index.ts';
-import type { RowSource } from './row-source.ts';
 import type { RowStream } from '../serializer/list-stream.ts';
 import type { KeyRange } from '../storage/served.ts';
 import { emptyEvent, type Storage, type StorageWatch } from '../storage/storage.ts';
@@ -16,7 +15,8 @@ import { DueTimes } from './due-times.ts';
 import { FrameCache } from './frame-cache.ts';
 import { Scope } from './scope.ts';
 import { Watcher, type WatchHome, type WatchRequest } from './watcher.ts';
-import { WatchCounts } from './watch-counts.ts';
+import type { RowSource } from '../storage/row-source.ts';
+import { WatchCounts } from '../metrics/watch-counts.ts';
 
 /** A client is told its revision this often. */
 export const BOOKMARK_MS = 60_000;

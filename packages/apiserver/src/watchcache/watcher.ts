@@ -13,7 +13,7 @@ import type { Encoder, EventType } from '../serializer/encoder.ts';
 import type { Filter } from '../request/filter.ts';
 import type { RowStream } from '../serializer/list-stream.ts';
 import type { KeyRange } from '../storage/served.ts';
-import { Sink } from '../request/sink.ts';
+import { Sink } from '../sink/sink.ts';
 import {
   emptyEvent,
   type Storage,
@@ -22,7 +22,7 @@ import {
 } from '../storage/storage.ts';
 import type { Due } from './due-times.ts';
 import type { FrameCache } from './frame-cache.ts';
-import type { WatchCounts } from './watch-counts.ts';
+import type { WatchCounts } from '../metrics/watch-counts.ts';
 
 /** Events that one watch reads from the log before others get their turn. */
 const EVENTS_PER_TURN_MAX = 500;

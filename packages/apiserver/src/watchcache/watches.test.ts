@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { encodeProtobuf } from '@megaplane/machinery/protobuf';
 import { shardOf } from '@megaplane/machinery/sharding/selector';
 import fc from 'fast-check';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
-import { eventsOf, MERGE, Rig, storyOf } from './rig.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
+import { eventsOf, MERGE, Rig, storyOf } from '../testing/rig.sim.ts';
 
 const MAPS = '/api/v1/configmaps';
 const mapsOf = (namespace: string): string => `/api/v1/namespaces/${namespace}/configmaps`;

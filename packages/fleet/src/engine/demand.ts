@@ -2,23 +2,15 @@
 import { PENALTY_BUCKET_MAX } from './cost.ts';
 import { areQuantities } from './amounts.ts';
 import type { DenseEngine } from './dense/engine.ts';
-import type { ProfileFields } from './profile.ts';
 import type { Row } from './row.ts';
 import { byUtf8 } from '../contract/text-order.ts';
+import type { NeedMessage } from './need-message.ts';
 
 /** A smaller demand is never taken for an accident. */
 const GUARDED_ROWS_MIN = 10;
 const GUARDED_SHARE = 0.1;
 /** So many reports in a row are believed. */
 const GUARD_REPORTS = 3;
-
-export interface NeedMessage {
-  readonly profile: ProfileFields;
-  /** Texts of quantities by resource. */
-  readonly aggregate: Readonly<Record<string, string>>;
-  readonly minUnit: Readonly<Record<string, string>>;
-  readonly group: string;
-}
 
 export interface RollupMessage {
   readonly cluster: string;

@@ -1,7 +1,7 @@
 /** Random worlds of a few clusters, and what happens to them: for tests that compare engines. */
 import type { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
-import type { NeedMessage, RollupMessage } from './demand.ts';
+import type { RollupMessage } from './demand.ts';
 import { CAPACITY_TYPES, type Machine, NO_STAMP, STATES, type State } from './machine.ts';
 import {
   Operator,
@@ -12,6 +12,7 @@ import {
 } from './profile.ts';
 import type { Action } from './row.ts';
 import type { Shard } from './shard.ts';
+import type { NeedMessage } from './need-message.ts';
 
 const TYPES = ['m4', 'm8', 'x16', ''];
 const ZONES = ['a', 'b'];

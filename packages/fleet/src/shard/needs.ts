@@ -1,6 +1,7 @@
 /** Roll-ups from the wire to the engine. */
 import type { CapacityNeed, ClusterCapacityNeeds } from '../contract/tables/capacity.ts';
-import type { NeedMessage, RollupMessage } from '../engine/demand.ts';
+import type { RollupMessage } from '../engine/demand.ts';
+import type { NeedMessage } from '../engine/need-message.ts';
 
 /** Rows of one roll-up. */
 export const ROWS_MAX = 1_000_000;

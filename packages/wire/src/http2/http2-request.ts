@@ -1,9 +1,15 @@
 // data plane
 /** A client's request over HTTP/2: the user's handle, and the stream's owner. */
-import type { ClientStream, PreparedFields, RequestFailure, ResponseSink } from '../http/client.ts';
+import type {
+  ClientConnection,
+  ClientStream,
+  PreparedFields,
+  RequestFailure,
+  ResponseSink,
+} from '../http/client.ts';
 import type { CloseReason } from '../http/exchange.ts';
 import { ERRORS } from './frames.ts';
-import type { Http2Client } from './http2-client.ts';
+import type { Http2Session } from './http2-session.ts';
 import type { H2Stream, StreamOwner } from './stream.ts';
 import type { FieldList } from '../fields.ts';
 
@@ -28,11 +34,24 @@ export interface PendingRequest {
   deadlineMs: number;
 }
 
+type SessionOfRequests = Pick<
+  Http2Session,
+  'giveStreamBack' | 'sendData' | 'sendEnd' | 'writable' | 'transport'
+>;
+
+/** The connection as its requests see it. */
+export interface RequestConnection extends ClientConnection, SessionOfRequests {
+  /** Why the connection ends, for people. */
+  readonly reason: string;
+  /** Gives a request up; its stream is reset. */
+  cancel(request: Http2Request): void;
+}
+
 /** A request in flight: the user's handle and the stream's owner. */
 export class Http2Request implements ClientStream, StreamOwner {
   tag: number;
   onWritable: (() => void) | null = null;
-  readonly connection: Http2Client;
+  readonly connection: RequestConnection;
   readonly sink: ResponseSink;
   stream: H2Stream | null = null;
   /** What waits for a stream: fields and the body so far. */
@@ -40,7 +59,7 @@ export class Http2Request implements ClientStream, StreamOwner {
   closed = false;
   #paused = false;
 
-  constructor(connection: Http2Client, sink: ResponseSink, tag: number) {
+  constructor(connection: RequestConnection, sink: ResponseSink, tag: number) {
     this.connection = connection;
     this.sink = sink;
     this.tag = tag;

@@ -11,8 +11,9 @@ import {
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { unclassified } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const ALWAYS = 'Always';
 /** In the order in which upstream visits them. */

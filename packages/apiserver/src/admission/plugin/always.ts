@@ -1,6 +1,6 @@
 /** AlwaysAdmit and AlwaysDeny: both have no use beyond tests, and are off unless enabled. */
-import type { AdmissionPlugin } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 export const alwaysAdmit: AdmissionPlugin = { name: 'AlwaysAdmit', repeats: () => true };
 

@@ -4,7 +4,7 @@
  */
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { forbidden } from '@megaplane/machinery/status';
-import type { AdmissionPlugin } from '../admission.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 

@@ -3,8 +3,9 @@ import { readRequest } from '@megaplane/machinery/certificate-request';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { CONTROLLERS_GROUP, NODES_GROUP } from '../../authorization/component-grants.ts';
 import { MASTERS_GROUP } from '../../request/identity.ts';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
@@ -12,10 +13,10 @@ const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP, NODES_GROUP] as const;
 
 /** Whether the user has the verb on the signer, or on all signers of its domain. */
-function mayUse({ world, call }: Admitted, signer: string, verb: string): boolean {
+function mayUse({ services, call }: Admitted, signer: string, verb: string): boolean {
   const domain = `${signer.slice(0, signer.indexOf('/'))}/*`;
   return [signer, domain].some((name) => {
-    const decision = world.services?.authorize(call.identity, {
+    const decision = services.authorize(call.identity, {
       verb,
       isResource: true,
       path: '',
@@ -26,7 +27,7 @@ function mayUse({ world, call }: Admitted, signer: string, verb: string): boolea
       namespace: '',
       name,
     });
-    return decision?.allowed === true;
+    return decision.allowed;
   });
 }
 

@@ -1,9 +1,9 @@
 /** PersistentVolumeClaimResize: claims grow only where their class says that they can. */
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
-import type { AdmissionPlugin } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 export const claimResize: AdmissionPlugin = {
   name: 'PersistentVolumeClaimResize',

@@ -2,9 +2,9 @@
 import { ownMember } from '@megaplane/base/members';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { AdmissionPlugin } from '../admission.ts';
 import { FollowedObjects } from '../../lister/followed-objects.ts';
 import type { World } from '../../lister/world.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 interface DefaultClass {
   readonly name: string;

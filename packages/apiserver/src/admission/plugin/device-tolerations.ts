@@ -5,7 +5,7 @@
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isExtendedResource } from '@megaplane/machinery/resource-names';
-import type { AdmissionPlugin } from '../admission.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 export const deviceTolerations: AdmissionPlugin = {
   name: 'ExtendedResourceToleration',

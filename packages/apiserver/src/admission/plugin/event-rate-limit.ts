@@ -13,7 +13,8 @@ import {
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { tooManyRequests } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const VERSION = 'eventratelimit.admission.k8s.io/v1alpha1';
 /** Buckets of one limit; the least recently used one is forgotten, and starts anew full. */

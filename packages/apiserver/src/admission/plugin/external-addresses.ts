@@ -1,7 +1,7 @@
 /** DenyServiceExternalIPs: services get no addresses from outside that they do not have already. */
 import { listAt } from '@megaplane/machinery/json';
-import type { AdmissionPlugin } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 export const externalAddresses: AdmissionPlugin = {
   name: 'DenyServiceExternalIPs',

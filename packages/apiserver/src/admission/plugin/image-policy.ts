@@ -10,7 +10,6 @@ import { parse } from 'yaml';
 import { AnswerCache } from '../../webhook/answer-cache.ts';
 import { readWebhookKubeconfig, type FileReader } from '../../webhook/webhook-kubeconfig.ts';
 import { httpFailure } from '../../webhook/client-failure.ts';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 
 import { refuse } from '../../registry/rest/refusal.ts';
 import {
@@ -19,6 +18,8 @@ import {
   type WebhookResponse,
   type WebhookTarget,
 } from '../../webhook/webhook-call.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const NAME = 'ImagePolicyWebhook';
 const AUDIT_PREFIX = 'imagepolicywebhook.image-policy.k8s.io/';

@@ -4,7 +4,6 @@ import { aggregate } from '@megaplane/machinery/fielderrors';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import type { Quantity } from '@megaplane/machinery/quantity';
-import type { Admitted, AdmissionPlugin } from '../admission.ts';
 import { withDefaults } from '../../registry/rest/schema-gate.ts';
 import { NamespacedObjects } from '../../lister/namespaced-objects.ts';
 import {
@@ -14,6 +13,8 @@ import {
   type Amounts,
 } from '@megaplane/machinery/quota/pod-resources';
 import { refuse } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const ANNOTATION = 'kubernetes.io/limit-ranger';
 const ranges = new NamespacedObjects('', 'limitranges');

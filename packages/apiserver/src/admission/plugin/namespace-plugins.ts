@@ -3,13 +3,12 @@
  * for every write. Both are off unless enabled.
  */
 import { invalid, notFound } from '@megaplane/machinery/status';
-import { newNamespace } from '../../controlplane/bootstrap.ts';
-import { readNamespace } from '../../registry/core/namespaces.ts';
 import { newFaults } from '../../registry/rest/schema-gate.ts';
 import { findServed } from '../../storage/served.ts';
 import { ensure } from '../../registry/rest/missing-objects.ts';
-import type { AdmissionPlugin } from '../admission.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import { readNamespace, newNamespace } from '../../lister/stored-namespaces.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const NAMESPACES = { group: '', name: 'namespaces' } as const;
 

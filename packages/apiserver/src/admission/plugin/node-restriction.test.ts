@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { identityOf } from '../../request/identity.ts';
-import { admittingModel, messageOf, podOf } from '../admitting.sim.ts';
+import { admittingModel, messageOf, podOf } from '../../testing/admitting.sim.ts';
 
 test('a kubelet touches its own node, its pods and what they run with, and nothing else', () => {
   const model = admittingModel({

@@ -10,10 +10,11 @@ import { notFound, type Status } from '@megaplane/machinery/status';
 import { apiReference } from '../../authorization/api-references.ts';
 import { isNode, LEASE_NAMESPACE, nodeNameOfUser } from '../../authorization/node-identity.ts';
 import type { World } from '../../lister/world.ts';
-import type { AdmissionPlugin, Admitted, RepeatedRequest } from '../admission.ts';
 import { isOwnStatus } from './own-status.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin, RepeatedRequest } from '../admission-plugin.ts';
 
 type Rule = (write: Admitted, node: string) => Status | null;
 
@@ -274,7 +275,7 @@ function restrictToken(write: Admitted, node: string): Status | null {
  * of the pod names, or whose driver does, or that the kubelet was allowed (KEP-4412). '' if so.
  */
 function audienceFault(write: Admitted, pod: JsonObject): string {
-  const { world, call } = write;
+  const { world, call, services } = write;
   const audiences = listAt(write.object ?? {}, 'spec', 'audiences');
   if (audiences.length > 1) return 'node may only request 0 or 1 audiences';
   const [audience = ''] = audiences.filter((one) => typeof one === 'string');
@@ -283,12 +284,12 @@ function audienceFault(write: Admitted, pod: JsonObject): string {
   if (missing.length > 0) {
     return `error validating audience ${quoted(audience)}: ${aggregate(missing)}`;
   }
-  const decision = world.services?.authorize(call.identity, {
+  const decision = services.authorize(call.identity, {
     ...{ verb: 'request-serviceaccounts-token-audience', isResource: true, path: '' },
     ...{ group: '', version: 'v1', resource: audience, subresource: '' },
     ...{ namespace: call.info.namespace, name: call.info.name },
   });
-  if (decision?.allowed === true) return '';
+  if (decision.allowed) return '';
   const who = call.identity.user;
   const why = `${who} is not authorized to request tokens for this audience`;
   return `audience ${quoted(audience)} not found in pod spec volume, ${why}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
-import { admittingModel, messageOf, podOf } from '../admitting.sim.ts';
+import { admittingModel, messageOf, podOf } from '../../testing/admitting.sim.ts';
 import { NO_CONFIGURATIONS, readPluginConfigurations } from '../plugin-configuration.ts';
 import type { WebhookCaller } from '../../webhook/webhook-call.ts';
 

@@ -3,7 +3,7 @@ import { findFirst, pathOf, stringValue } from '@megaplane/machinery/scan';
 import { nodeNameOfUser } from '../../authorization/node-identity.ts';
 import { keyOf } from '../../storage/served.ts';
 import { emptyRow } from '../../storage/storage.ts';
-import type { RepeatedRequest } from '../admission.ts';
+import type { RepeatedRequest } from '../admission-plugin.ts';
 
 const NODE_NAME = pathOf('spec', 'nodeName');
 /** What a body holds that changes more than metadata and status, or may. */

@@ -4,8 +4,9 @@
  */
 import { equals, listAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { refuse, writtenName } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 interface Wanted {
   readonly verb: string;
@@ -17,18 +18,18 @@ interface Wanted {
 
 /** '' where it is allowed, else the reason. */
 function refusedFor(
-  { world, call }: Admitted,
+  { services, call }: Admitted,
   wanted: Wanted,
   isNamespaced: boolean,
 ): string | null {
-  const decision = world.services?.authorize(call.identity, {
+  const decision = services.authorize(call.identity, {
     ...wanted,
     isResource: true,
     path: '',
     version: '*',
     namespace: isNamespaced ? call.info.namespace : '',
   });
-  return decision?.allowed === true ? null : (decision?.reason ?? '');
+  return decision.allowed ? null : decision.reason;
 }
 
 function ownersOf(object: JsonObject | null): readonly JsonValue[] {

@@ -4,7 +4,12 @@ import { tlv } from '@megaplane/base/der';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { newRequest, type Wanted } from '@megaplane/machinery/certificate-request.sim';
 import { identityOf } from '../../request/identity.ts';
-import { admittingModel, messageOf, podOf, type AdmittingModel } from '../admitting.sim.ts';
+import {
+  admittingModel,
+  messageOf,
+  podOf,
+  type AdmittingModel,
+} from '../../testing/admitting.sim.ts';
 
 const PODS = '/api/v1/namespaces/n/pods';
 

@@ -9,9 +9,10 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { labelValueErrors, qualifiedNameErrors } from '@megaplane/machinery/names';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
-import { readNamespace } from '../../registry/core/namespaces.ts';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { refuseNameless } from '../../registry/rest/refusal.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const ANNOTATION = 'scheduler.alpha.kubernetes.io/node-selector';
 const CLUSTER = 'clusterDefaultNodeSelector';

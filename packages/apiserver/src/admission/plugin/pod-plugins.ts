@@ -8,10 +8,10 @@ import { generatedName } from '../../registry/rest/object-meta.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../../storage/served.ts';
 import { emptyRow } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
-import type { AdmissionPlugin } from '../admission.ts';
 import { refuse, refuseUnnamed } from '../../registry/rest/refusal.ts';
 import { mirrorFault, secretFault } from './pod-secrets.ts';
 import { pathNameFault, readStoredObject } from '../../lister/stored-object.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const NOT_EVICTED_SECONDS = 300;
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';

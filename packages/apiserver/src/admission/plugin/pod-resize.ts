@@ -7,9 +7,10 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { Quantity } from '@megaplane/machinery/quantity';
 import { amountsOf, podAmounts } from '@megaplane/machinery/quota/pod-resources';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { refuse, writtenName } from '../../registry/rest/refusal.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const NOTHING = new Quantity(0n, 0, 'DecimalSI');
 const OS_LABEL = 'kubernetes.io/os';

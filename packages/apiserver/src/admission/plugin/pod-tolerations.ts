@@ -15,8 +15,9 @@ import { findType } from '@megaplane/machinery/schema';
 import { fitObject } from '@megaplane/machinery/typed-json';
 import { notFound, unclassified, type Status } from '@megaplane/machinery/status';
 import type { Findings } from '@megaplane/machinery/validation-rules';
-import { readNamespace } from '../../registry/core/namespaces.ts';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const DEFAULTS = 'scheduler.alpha.kubernetes.io/defaultTolerations';
 const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';

@@ -6,10 +6,11 @@ import { ownMember, putMember } from '@megaplane/base/members';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findFirst, MemberCursor, pathOf, stringValue } from '@megaplane/machinery/scan';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { findServed, keyOf } from '../../storage/served.ts';
 import { emptyRow, type Row } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 const LABELS = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'].map((name) => {
   return { name, key: Buffer.from(name) };

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StorageModel } from '../../storage/storage-model.sim.ts';
-import { admittingModel, messageOf, podOf, type AdmittingModel } from '../admitting.sim.ts';
+import {
+  admittingModel,
+  messageOf,
+  podOf,
+  type AdmittingModel,
+} from '../../testing/admitting.sim.ts';
 
 const PODS = '/api/v1/namespaces/n/pods';
 const QUOTAS = '/api/v1/namespaces/n/resourcequotas';

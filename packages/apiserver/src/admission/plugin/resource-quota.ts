@@ -12,7 +12,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { Quantity } from '@megaplane/machinery/quantity';
 import { internalError, type Status } from '@megaplane/machinery/status';
 import type { World } from '../../lister/world.ts';
-import type { Admit, Admitted, Charging } from '../admission.ts';
+import type { Charging } from '../admission.ts';
 import type { Served } from '../../storage/served.ts';
 import type { WriteOutcome } from '../../storage/storage.ts';
 import { NamespacedObjects, type Versioned } from '../../lister/namespaced-objects.ts';
@@ -26,6 +26,8 @@ import {
 } from '@megaplane/machinery/quota/quota-usage';
 import { refuse } from '../../registry/rest/refusal.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { Admit } from '../admission-plugin.ts';
 
 /** Tries of one charge, when others charge the same quota in between. */
 const CHARGE_TRIES_MAX = 16;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRule, type PolicyRule } from '../../authorization/rbac.ts';
 import { missingRights } from '../../authorization/rbac-cover.ts';
-import { admittingModel, messageOf, type AdmittingModel } from '../admitting.sim.ts';
+import { admittingModel, messageOf, type AdmittingModel } from '../../testing/admitting.sim.ts';
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const GROUP = 'rbac.authorization.k8s.io';

@@ -12,11 +12,12 @@ import {
   unclassified,
   type Status,
 } from '@megaplane/machinery/status';
-import { DENIED, whenDecided, type Attributes } from '../../authorization/authorization.ts';
+import { whenDecided, type Attributes } from '../../authorization/authorization.ts';
 import { parseRule, type PolicyRule } from '../../authorization/rbac.ts';
 import { missingRights } from '../../authorization/rbac-cover.ts';
-import type { AdmissionPlugin, Admitted, Verdict } from '../admission.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin, Verdict } from '../admission-plugin.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 const ROLES = [`roles.${GROUP}`, `clusterroles.${GROUP}`];
@@ -83,8 +84,8 @@ function bindQuestion({ call }: Admitted, binding: JsonObject): Attributes {
 
 /** Asks whether one may do it anyway, in this turn where nobody else has to be asked. */
 function unlessAllowed(write: Admitted, question: Attributes, judge: () => Status | null): Verdict {
-  const { world, call } = write;
-  const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
+  const { services, call } = write;
+  const authorize = services.decide;
   const decision = authorize(call.identity, question);
   if (decision.pending === undefined) return decision.allowed ? null : judge();
   return (then) => {
@@ -139,9 +140,9 @@ function refusalOf(
 
 /** Why one may not give these rules; '' where one has them all. */
 function grantFault(write: Admitted, wanted: readonly PolicyRule[]): string {
-  const { world, call } = write;
+  const { services, call } = write;
   const { user, groups } = call.identity;
-  const held = world.services?.rulesOf(call.identity, call.info.namespace) ?? [];
+  const held = services.rulesOf(call.identity, call.info.namespace);
   const missing = missingRights(held, wanted);
   if (missing.length === 0) return '';
   const own = groups.map((group) => JSON.stringify(group)).join(' ');
@@ -152,9 +153,9 @@ function grantFault(write: Admitted, wanted: readonly PolicyRule[]): string {
 }
 
 /** Roles that bindings of the user name and that are not there, told as upstream tells them. */
-function unresolved({ world, call }: Admitted): string {
+function unresolved({ services, call }: Admitted): string {
   const { resource, namespace } = call.info;
-  const names = world.services?.missingRoles(call.identity, namespace) ?? [];
+  const names = services.missingRoles(call.identity, namespace);
   const told = [...new Set(names)].map(
     (name) => `${resource}.${GROUP} ${JSON.stringify(name)} not found`,
   );

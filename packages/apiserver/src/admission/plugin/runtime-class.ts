@@ -3,12 +3,13 @@ import { ownMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { unclassified, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
 import { amountsOf } from '@megaplane/machinery/quota/pod-resources';
 import { mergedTolerations } from './merged-tolerations.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
 import { pathNameFault, readStoredObject } from '../../lister/stored-object.ts';
 import { quoted } from '@megaplane/machinery/quoting';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 export const runtimeClass: AdmissionPlugin = {
   name: 'RuntimeClass',

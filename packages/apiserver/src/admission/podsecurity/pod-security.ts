@@ -5,9 +5,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { aggregate, fieldErrorText, type FieldError } from '@megaplane/machinery/fielderrors';
 import { invalid, type Status } from '@megaplane/machinery/status';
 import type { Call } from '../../request/call.ts';
-import type { AdmissionPlugin, Admitted, Request } from '../admission.ts';
 import { decodeRow } from '../../serializer/encoder.ts';
-import { readNamespace } from '../../registry/core/namespaces.ts';
 import { followChanges } from '../../storage/follow.ts';
 import { findServed, rangeOf } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
@@ -28,6 +26,9 @@ import {
   type Policy,
 } from './pod-security-policy.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { AdmissionPlugin, Request } from '../admission-plugin.ts';
 
 const PREFIX = 'pod-security.kubernetes.io/';
 /** Pods that a change of a namespace's level is checked against. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, messageOf, type AdmittingModel } from '../admitting.sim.ts';
+import { admittingModel, messageOf, type AdmittingModel } from '../../testing/admitting.sim.ts';
 
 const GROUP = '/apis/admissionregistration.k8s.io/v1';
 const MAPS = '/api/v1/namespaces/n/configmaps';

@@ -14,12 +14,10 @@ import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { forbidden, internalError, type Status } from '@megaplane/machinery/status';
 import { unstructuredFault, unstructuredText } from '@megaplane/machinery/unstructured';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
-import { shownObject } from '../../fieldmanager/tracking.ts';
 import type { Served } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
-import { bindingsOf, shownObjectOf, shownBack } from '../admission-request.ts';
-import type { CheckMetrics } from './check-metrics.ts';
+import { bindingsOf, shownObjectOf, shownBack } from '../webhook/admission-request.ts';
+import type { CheckMetrics } from '../webhook/check-metrics.ts';
 import { refitted, refittedApplied } from '../../registry/rest/schema-gate.ts';
 import { replaceObject } from '../object-change.ts';
 import { paramsOf, policyFault } from './policy-params.ts';
@@ -37,6 +35,9 @@ import {
 } from './policies.ts';
 import { estrangement, patchedObject } from '../webhook/patched-object.ts';
 import { writtenName } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import { shownObject } from '../../managedfields/shown-fields.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 interface Mutations {
   readonly all: readonly { readonly isPatch: boolean; readonly expression: Expression }[];

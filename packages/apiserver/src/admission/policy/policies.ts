@@ -5,10 +5,9 @@ import { DYN, type CelType } from '@megaplane/machinery/cel/typing';
 import { CelError, CelObject, type CelValue } from '@megaplane/machinery/cel/values';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from '../admission.ts';
 import type { Served } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
-import type { CheckMetrics } from './check-metrics.ts';
+import type { CheckMetrics } from '../webhook/check-metrics.ts';
 import { FollowedObjects } from '../../lister/followed-objects.ts';
 import { readConditions, type MatchCondition, type Matched } from '../webhook/match-conditions.ts';
 import {
@@ -24,6 +23,7 @@ import {
 } from '../webhook/matching.ts';
 import { writtenName } from '../../registry/rest/refusal.ts';
 import type { Environment } from '@megaplane/machinery/environment';
+import type { Admitted } from '../../registry/rest/admitted.ts';
 
 /** `matchConstraints` of a policy, or `matchResources` of a binding. */
 export interface MatchResources {

@@ -2,11 +2,11 @@
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { labelSelectorOf, matchesLabels } from '@megaplane/machinery/selectors';
-import type { Admitted } from '../admission.ts';
 import { decodeRow } from '../../serializer/encoder.ts';
 import { keyOf, rangeOf, type Served } from '../../storage/served.ts';
 import { emptyRow } from '../../storage/storage.ts';
 import type { Binding, Policy } from './policies.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
 
 /** Parameters of one binding; each is an evaluation of its own. */
 const PARAMS_MAX = 1000;

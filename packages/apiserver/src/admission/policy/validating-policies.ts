@@ -4,11 +4,9 @@ import { fromJson } from '@megaplane/machinery/cel/json-values';
 import { CelError, type CelValue } from '@megaplane/machinery/cel/values';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted } from '../admission.ts';
-import { shownObject } from '../../fieldmanager/tracking.ts';
 import type { World } from '../../lister/world.ts';
-import { bindingsOf } from '../admission-request.ts';
-import type { CheckMetrics, Enforcement } from './check-metrics.ts';
+import { bindingsOf } from '../webhook/admission-request.ts';
+import type { CheckMetrics, Enforcement } from '../webhook/check-metrics.ts';
 import { prepared } from '../webhook/equivalent-forms.ts';
 import { paramsOf, policyFault } from './policy-params.ts';
 import {
@@ -24,6 +22,9 @@ import {
   type Policy,
 } from './policies.ts';
 import { writtenName } from '../../registry/rest/refusal.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import { shownObject } from '../../managedfields/shown-fields.ts';
+import type { AdmissionPlugin } from '../admission-plugin.ts';
 
 interface Validation {
   readonly expression: Expression;

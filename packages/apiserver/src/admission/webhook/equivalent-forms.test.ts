@@ -7,8 +7,8 @@ import {
   definitionOf,
   startRig,
   versionOf,
-} from '../../apiextensions/controller/definitions.sim.ts';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+} from '../../testing/definitions.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../../webhook/webhook-call.ts';
 
 interface Widget {

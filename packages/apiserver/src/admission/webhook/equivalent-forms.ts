@@ -8,7 +8,8 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
 import { formConverted } from '../../apiextensions/schema/custom-objects.ts';
 import type { Served } from '../../storage/served.ts';
-import type { Admitted, Verdict } from '../admission.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import type { Verdict } from '../admission-plugin.ts';
 
 type Outcome =
   | { readonly ok: true; readonly object: JsonObject }

@@ -7,9 +7,9 @@ import {
   NOTHING,
   type LabelSelector,
 } from '@megaplane/machinery/selectors';
-import type { Admitted, Operation } from '../admission.ts';
-import { readNamespace } from '../../registry/core/namespaces.ts';
 import { allServed, type Served } from '../../storage/served.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
+import type { Admitted, Operation } from '../../registry/rest/admitted.ts';
 
 /** One entry of `rules`. */
 export interface ResourceRule {

@@ -1,7 +1,6 @@
 /** The webhooks of all configurations, read when those change and matched once for each kind. */
-import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
+import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
-import type { Admitted } from '../admission.ts';
 import type { Served } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
 import { FollowedObjects } from '../../lister/followed-objects.ts';
@@ -14,19 +13,8 @@ import {
   type ResourceRule,
   type Selectors,
 } from './matching.ts';
-
-/** Where a webhook is. */
-export interface ClientConfig {
-  readonly url: string;
-  readonly service: {
-    readonly namespace: string;
-    readonly name: string;
-    readonly path: string;
-    readonly port: number;
-  } | null;
-  /** PEM; '' takes the system's authorities. */
-  readonly caBundle: string;
-}
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import { type ClientConfig, readClient } from '../../webhook/client-config.ts';
 
 export interface Webhook {
   readonly name: string;
@@ -50,7 +38,6 @@ export interface Matching {
   readonly target: Served;
 }
 
-const PORT = 443;
 const TIMEOUT_SECONDS = 10;
 
 export class WebhookConfigurations {
@@ -101,25 +88,6 @@ function readConfiguration(configuration: JsonObject): readonly Webhook[] {
   return listAt(configuration, 'webhooks')
     .filter(isObject)
     .map((webhook) => readWebhook(webhook, name));
-}
-
-/** The `clientConfig` of a webhook. */
-export function readClient(webhook: JsonObject): ClientConfig {
-  const client = objectAt(webhook, 'clientConfig') ?? {};
-  const service = objectAt(client, 'service');
-  return {
-    url: stringAt(client, 'url'),
-    service:
-      service === undefined
-        ? null
-        : {
-            namespace: stringAt(service, 'namespace'),
-            name: stringAt(service, 'name'),
-            path: stringAt(service, 'path'),
-            port: numberAt(service, 'port') || PORT,
-          },
-    caBundle: Buffer.from(stringAt(client, 'caBundle'), 'base64').toString('utf8'),
-  };
 }
 
 function readWebhook(webhook: JsonObject, configuration: string): Webhook {

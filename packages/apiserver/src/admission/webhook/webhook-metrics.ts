@@ -1,6 +1,7 @@
 /** What webhooks cost and say, under upstream's names. */
-import type { Called } from '../../webhook/webhook-call.ts';
 import { printFamily } from '../../metrics/metric-families.ts';
+import type { Status } from '@megaplane/machinery/status';
+import type { Reviewed } from './webhook-review.ts';
 
 /** Upstream's word for mutating and for validating webhooks. */
 export type WebhookType = 'admit' | 'validating';
@@ -92,3 +93,9 @@ function add(counts: Map<string, number>, labels: string): void {
   if (own === undefined && counts.size >= SERIES_MAX) return;
   counts.set(labels, (own ?? 0) + 1);
 }
+
+/** How a call ended: with an answer, not called at all, or failed (and what that means). */
+export type Called =
+  | { readonly kind: 'answered'; readonly review: Reviewed }
+  | { readonly kind: 'ignored' }
+  | { readonly kind: 'refused'; readonly status: Status };

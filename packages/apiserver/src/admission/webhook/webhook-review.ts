@@ -4,12 +4,12 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { quoted } from '@megaplane/machinery/quoting';
 import type { Status } from '@megaplane/machinery/status';
-import type { Admitted } from '../admission.ts';
 import type { Served } from '../../storage/served.ts';
-import { requestOf, shownAs, shownObjectOf, type Phase } from '../admission-request.ts';
+import { requestOf, shownAs, shownObjectOf, type Phase } from './admission-request.ts';
 import { readAnswer } from './webhook-answer.ts';
 import type { Webhook } from './webhook-configurations.ts';
 import { decodedText } from '@megaplane/machinery/json-text';
+import type { Admitted } from '../../registry/rest/admitted.ts';
 
 const GROUP = 'admission.k8s.io';
 export const JSON_PATCH = 'JSONPatch';

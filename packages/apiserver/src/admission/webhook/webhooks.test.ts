@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, messageOf, podOf, type AdmittingModel } from '../admitting.sim.ts';
+import {
+  admittingModel,
+  messageOf,
+  podOf,
+  type AdmittingModel,
+} from '../../testing/admitting.sim.ts';
 import type { WebhookCaller, WebhookResponse, WebhookTarget } from '../../webhook/webhook-call.ts';
 
 interface ReviewRequest {

@@ -9,7 +9,6 @@ import { applyJsonPatch } from '@megaplane/machinery/patch-json';
 import { equals } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, unclassified, type Status } from '@megaplane/machinery/status';
-import type { AdmissionPlugin, Admitted, Later, RepeatedRequest, Verdict } from '../admission.ts';
 import type { Served } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
 import {
@@ -19,19 +18,17 @@ import {
   prepared,
   prepareForms,
 } from './equivalent-forms.ts';
-import { bindingsOf, shownBack, shownObjectOf, type Phase } from '../admission-request.ts';
+import { bindingsOf, shownBack, shownObjectOf, type Phase } from './admission-request.ts';
 import { isSelected } from './matching.ts';
 import { replaceObject } from '../object-change.ts';
 import { estrangement, patchedObject } from './patched-object.ts';
 import { refuseNameless } from '../../registry/rest/refusal.ts';
-import {
-  callWebhook,
-  failureOf,
-  type CallContext,
-  type Called,
-} from '../../webhook/webhook-call.ts';
 import { WebhookConfigurations, type Matching, type Webhook } from './webhook-configurations.ts';
 import { denialOf, JSON_PATCH, type Reviewed } from './webhook-review.ts';
+import type { Admitted } from '../../registry/rest/admitted.ts';
+import { callWebhook, failureOf, type CallContext } from './call-webhook.ts';
+import type { AdmissionPlugin, Later, RepeatedRequest, Verdict } from '../admission-plugin.ts';
+import type { Called } from './webhook-metrics.ts';
 
 /** Whether the webhook is to be called; a Status where its conditions failed and that counts. */
 function isCalled(

@@ -2,8 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { WebhookCaller } from '../../webhook/webhook-call.ts';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
-import { define, definitionOf, startRig, versionOf, type Rig } from './definitions.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
+import {
+  define,
+  definitionOf,
+  startRig,
+  versionOf,
+  type Rig,
+} from '../../testing/definitions.sim.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';

@@ -10,7 +10,6 @@ import {
   decideDeletion,
   finalizersOf,
   withMetadata,
-  type DeleteOptions,
   type DeletionRules,
 } from '../../registry/rest/deletion.ts';
 import { followUntil } from '../../storage/follow.ts';
@@ -18,9 +17,10 @@ import type { KeyRange } from '../../storage/served.ts';
 import { EXPECT_ANY, type Storage, type WriteDone } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
 import type { CustomKind } from '../schema/custom-kind.ts';
-import { CLEANUP_FINALIZER } from '../schema/definition-facts.ts';
-import { withCondition } from '../schema/definition-status.ts';
-import { withSchemas } from '../schema/schema-spans.ts';
+import { CLEANUP_FINALIZER } from '../definition/definition-facts.ts';
+import { withCondition } from '../definition/definition-status.ts';
+import { withSchemas } from '../definition/schema-spans.ts';
+import type { DeleteOptions } from '../../request/options/delete-options.ts';
 
 /** Objects that are deleted before others get their turn. */
 const DELETIONS_PER_TURN = 200;

@@ -1,7 +1,14 @@
 /** How custom resources are answered where upstream has a handler of their own for them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { define, definitionOf, MERGE, startRig, versionOf, type Rig } from './definitions.sim.ts';
+import {
+  define,
+  definitionOf,
+  MERGE,
+  startRig,
+  versionOf,
+  type Rig,
+} from '../../testing/definitions.sim.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
 const WIDGET = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };

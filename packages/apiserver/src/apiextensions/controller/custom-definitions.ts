@@ -8,18 +8,28 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { WebhookCaller } from '../../webhook/webhook-call.ts';
 import { decodeRow, isCanonical } from '../../serializer/encoder.ts';
-import { findServed, keyAfter, rangeOf, type Served } from '../../storage/served.ts';
+import {
+  findServed,
+  keyAfter,
+  rangeOf,
+  type Served,
+  DEFINITIONS_PREFIX,
+} from '../../storage/served.ts';
 import { trackOwnStatus } from '../../fieldmanager/tracking.ts';
 import { emptyEvent, emptyRow, type Row, type StorageWatch } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
 import { clearInstances, encodeStored, type Stored } from './clearing.ts';
 import { ConvertedViews } from '../conversion/converted-views.ts';
 import { CustomKind } from '../schema/custom-kind.ts';
-import { CustomSchemas, DEFINITIONS_PREFIX } from '../schema/custom-schemas.ts';
-import { readFacts, readWithoutSchemas, type DefinitionFacts } from '../schema/definition-facts.ts';
+import { CustomSchemas } from '../schema/custom-schemas.ts';
+import {
+  readFacts,
+  readWithoutSchemas,
+  type DefinitionFacts,
+} from '../definition/definition-facts.ts';
 import { DefinitionReading } from './definition-reading.ts';
 import { claimNames, statusOf } from './definition-rules.ts';
-import { schemaSpans } from '../schema/schema-spans.ts';
+import { schemaSpans } from '../definition/schema-spans.ts';
 
 const event = emptyEvent();
 const row = emptyRow();

@@ -1,8 +1,8 @@
 /** What requests for custom resources are refused with, and told, in upstream's words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
-import { define, definitionOf, MERGE, startRig, versionOf } from './definitions.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
+import { define, definitionOf, MERGE, startRig, versionOf } from '../../testing/definitions.sim.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
 const GADGETS = '/apis/example.com/v1';

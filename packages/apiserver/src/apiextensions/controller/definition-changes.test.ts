@@ -5,7 +5,7 @@ import { Random } from '@megaplane/base/random';
 import { openStore } from '@megaplane/store/open';
 import type { WebhookCaller } from '../../webhook/webhook-call.ts';
 import { EmbeddedStorage } from '../../storage/embedded/embedded-storage.ts';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import {
   define,
   DEFINITIONS,
@@ -13,7 +13,7 @@ import {
   MERGE,
   startRig,
   versionOf,
-} from './definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 
 type Json = Record<string, unknown>;
 

@@ -9,7 +9,7 @@ import {
   MERGE,
   startRig,
   versionOf,
-} from './definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 
 const COUNT = 200;
 const plurals = Array.from({ length: COUNT }, (_, index) => `kind${1000 + index}s`);

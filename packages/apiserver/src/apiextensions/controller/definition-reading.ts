@@ -5,7 +5,7 @@
  */
 import type { UnreadKinds } from '../schema/kind-registry.ts';
 import { emptyRow, type Row, type Storage } from '../../storage/storage.ts';
-import { DEFINITIONS_PREFIX } from '../schema/custom-schemas.ts';
+import { DEFINITIONS_PREFIX } from '../../storage/served.ts';
 
 /** Of one turn: a millisecond. */
 const SLICE = 16;

@@ -3,13 +3,14 @@ import { judgeDefinition } from '@megaplane/machinery/custom/definition';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { defineBehaviour } from '../../registry/rest/behaviour.ts';
-import { finalizersOf, timestamp, withMetadata } from '../../registry/rest/deletion.ts';
+import { finalizersOf, withMetadata } from '../../registry/rest/deletion.ts';
 import { emptyRow } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
-import { DEFINITIONS_PREFIX } from '../schema/custom-schemas.ts';
-import { CLEANUP_FINALIZER } from '../schema/definition-facts.ts';
-import { namesAt } from '../schema/definition-names.ts';
-import { nextStatus, withCondition } from '../schema/definition-status.ts';
+import { CLEANUP_FINALIZER } from '../definition/definition-facts.ts';
+import { namesAt } from '../definition/definition-names.ts';
+import { nextStatus, withCondition } from '../definition/definition-status.ts';
+import { timestamp } from '../../timestamp.ts';
+import { DEFINITIONS_PREFIX } from '../../storage/served.ts';
 
 const row = emptyRow();
 

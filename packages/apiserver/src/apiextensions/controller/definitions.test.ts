@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openStore } from '@megaplane/store/open';
 import { EmbeddedStorage } from '../../storage/embedded/embedded-storage.ts';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import { StorageModel } from '../../storage/storage-model.sim.ts';
 import {
   define,
@@ -12,7 +12,7 @@ import {
   MERGE,
   startRig,
   versionOf,
-} from './definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
 const WIDGET = {

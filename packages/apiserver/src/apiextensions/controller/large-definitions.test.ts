@@ -1,7 +1,7 @@
 /** Large definitions are read, judged and stored in turns between which others are served. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import { StorageModel } from '../../storage/storage-model.sim.ts';
 import {
   define,
@@ -11,9 +11,9 @@ import {
   startRig,
   versionOf,
   type Rig,
-} from './definitions.sim.ts';
-import { packedDefinition, RecentDefinitions } from '../schema/packed-definitions.ts';
-import { schemaSpans, withSchemas } from '../schema/schema-spans.ts';
+} from '../../testing/definitions.sim.ts';
+import { packedDefinition, RecentDefinitions } from '../../storage/packed-definitions.ts';
+import { schemaSpans, withSchemas } from '../definition/schema-spans.ts';
 
 const PATH = `${DEFINITIONS}/widgets.example.com`;
 

@@ -10,12 +10,12 @@ import {
   type WebhookCaller,
   type WebhookTarget,
 } from '../../webhook/webhook-call.ts';
-import { readClient, type ClientConfig } from '../../admission/webhook/webhook-configurations.ts';
 import { httpFailure } from '../../webhook/client-failure.ts';
-import { shownObject } from '../../fieldmanager/tracking.ts';
 import type { World } from '../../lister/world.ts';
 import type { ConversionFault, ConversionMetrics } from './conversion-metrics.ts';
 import { conversionBody, readConversion, type ReviewScope } from './conversion-review.ts';
+import { readClient, type ClientConfig } from '../../webhook/client-config.ts';
+import { shownObject } from '../../managedfields/shown-fields.ts';
 
 /** Upstream's limit of one call. */
 const TIMEOUT_MS = 30_000;

@@ -6,7 +6,7 @@ import {
   type WebhookTarget,
 } from '../../webhook/webhook-call.ts';
 import { httpFailure } from '../../webhook/client-failure.ts';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import { StorageModel } from '../../storage/storage-model.sim.ts';
 import { EXPECT_ABSENT } from '../../storage/storage.ts';
 import { readConversion } from './conversion-review.ts';
@@ -17,7 +17,7 @@ import {
   MERGE,
   startRig,
   versionOf,
-} from '../controller/definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 
 interface Widget {
   apiVersion: string;

@@ -7,7 +7,8 @@ import type { World } from '../../lister/world.ts';
 import { ConversionMetrics } from './conversion-metrics.ts';
 import { ConversionWebhook, type ConversionOutcome } from './conversion-webhook.ts';
 import { ConvertedStorage } from './converted-storage.ts';
-import type { CustomKind, CustomVersion } from '../schema/custom-kind.ts';
+import type { CustomKindOf } from '../../storage/served.ts';
+import type { CustomVersion } from '../../storage/served.ts';
 import { formConverted, formKept } from '../schema/custom-objects.ts';
 
 /** A view is made when the first request for its version comes, and ends with its definition. */
@@ -100,7 +101,7 @@ export class ConvertedViews {
   }
 
   /** Ends the views of a kind, and the watches of them. */
-  drop(kind: CustomKind): void {
+  drop(kind: CustomKindOf): void {
     this.#webhooks.delete(kind.facts.name);
     const views = this.#views.get(kind.facts.name);
     if (views === undefined) return;

@@ -1,30 +1,9 @@
 /** A kind that a CustomResourceDefinition made, as the registry and the request path know it. */
 import { headOf } from '@megaplane/machinery/canonical';
 import type { Resource, ResourceStorage, Subresource } from '@megaplane/machinery/kinds';
-import type { Served } from '../../storage/served.ts';
+import type { CustomKindOf, SchemaOwner, Served } from '../../storage/served.ts';
 import type { CustomSchemas } from './custom-schemas.ts';
-import type { DefinitionFacts, VersionFacts } from './definition-facts.ts';
-
-/** What a `Served` knows beyond a built-in: its definition, how objects are read and written. */
-export interface CustomVersion {
-  readonly kind: CustomKind;
-  readonly facts: VersionFacts;
-  /** Start of an object as this version shows it; `resourceVersion` goes right after it. */
-  readonly shownHead: Buffer;
-  /**
-   * Objects that were written after this revision are in the form that the schema of this version
-   * gives them, and are copied; others are pruned and defaulted as they are read.
-   */
-  readonly formedSince: number;
-  /** Revision since which the schema is what it is. */
-  readonly schemaSince: number;
-  /** Its objects are kept in other versions, and its webhook brings them into this one. */
-  readonly isViewed: boolean;
-  readonly schemas: CustomSchemas;
-}
-
-/** What a schema is found by: one version of a kind. */
-export type SchemaOwner = Pick<CustomVersion, 'kind' | 'facts' | 'schemaSince'>;
+import type { DefinitionFacts, VersionFacts } from '../definition/definition-facts.ts';
 
 /** Versions that are looked through: ten thousand definitions need no map each. */
 const SEARCHED_MAX = 8;
@@ -45,7 +24,7 @@ const PART_VERBS: readonly string[] = ['get', 'patch', 'update'];
 const NO_SUBRESOURCES: ReadonlyMap<string, Subresource> = new Map();
 
 /** Immutable: a change of the definition makes another one. */
-export class CustomKind {
+export class CustomKind implements CustomKindOf {
   readonly facts: DefinitionFacts;
   /** Revision of the definition. */
   readonly revision: number;

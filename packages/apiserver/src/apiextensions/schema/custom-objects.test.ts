@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExchangeModel } from '../../server/exchange-model.sim.ts';
+import type { ExchangeModel } from '../../testing/exchange-model.sim.ts';
 import {
   define,
   DEFINITIONS,
@@ -8,7 +8,7 @@ import {
   MERGE,
   startRig,
   versionOf,
-} from '../controller/definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 
 const WIDGETS = '/apis/example.com/v1/namespaces/default/widgets';
 const APPLY = { 'content-type': 'application/apply-patch+yaml' };

@@ -26,11 +26,11 @@ import {
   SEGMENT_NAME,
   SUBDOMAIN_NAME,
 } from '@megaplane/machinery/validation-metadata';
-import type { Normal } from '../../serializer/body.ts';
 import { toStored } from '../../storage/conversion.ts';
 import type { Served } from '../../storage/served.ts';
-import type { CustomVersion } from './custom-kind.ts';
+import type { CustomVersion } from '../../storage/served.ts';
 import { infiniteNumber } from '@megaplane/machinery/json-reader';
+import type { Normal } from './normal.ts';
 
 /** Bytes of a body that error texts show. */
 const SUMMARY_BYTES = 30;

@@ -13,12 +13,9 @@ import { objectAt } from '@megaplane/machinery/json';
 import { withoutPruning } from '@megaplane/machinery/custom/definition-beta';
 import { customPrinter, type Printer } from '@megaplane/machinery/printing';
 import { emptyRow, type Storage } from '../../storage/storage.ts';
-import type { CustomVersion, SchemaOwner } from './custom-kind.ts';
-import { readWithoutSchemas } from './definition-facts.ts';
-import { schemaSpans } from './schema-spans.ts';
-
-/** Where definitions are stored. */
-export const DEFINITIONS_PREFIX = '/registry/apiextensions.k8s.io/customresourcedefinitions/';
+import { type CustomVersion, type SchemaOwner, DEFINITIONS_PREFIX } from '../../storage/served.ts';
+import { readWithoutSchemas } from '../definition/definition-facts.ts';
+import { schemaSpans } from '../definition/schema-spans.ts';
 
 /** Printers that are kept; the oldest goes first. */
 const PRINTERS_MAX = 256;

@@ -4,7 +4,7 @@
  */
 import type { CustomKind } from './custom-kind.ts';
 import { verbsOf } from './custom-kind.ts';
-import type { VersionFacts } from './definition-facts.ts';
+import type { VersionFacts } from '../definition/definition-facts.ts';
 import type { Kinds } from './kind-registry.ts';
 
 const PART_VERBS = '["get","patch","update"]';

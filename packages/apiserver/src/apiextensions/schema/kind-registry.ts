@@ -14,7 +14,7 @@ import {
 } from '../../storage/served.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { CustomKind } from './custom-kind.ts';
-import { compareVersions } from './definition-facts.ts';
+import { compareVersions } from '../definition/definition-facts.ts';
 
 const NONE: readonly string[] = [];
 

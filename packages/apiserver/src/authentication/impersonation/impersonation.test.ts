@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Headers } from '../../server/exchange-model.sim.ts';
+import type { Headers } from '../../testing/exchange-model.sim.ts';
 import { identityOf, serviceAccountIdentity, type Identity } from '../../request/identity.ts';
-import { AccessModel } from '../access.sim.ts';
+import { AccessModel } from '../../testing/access.sim.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews';

@@ -8,7 +8,7 @@ import {
 } from '../../authorization/authorization.ts';
 import type { Call } from '../../request/call.ts';
 import type { Identity } from '../../request/identity.ts';
-import type { Metrics } from '../../server/metrics.ts';
+import type { MetricsRegistry } from '../../metrics/metrics-registry.ts';
 import { readWanted, type Wanted } from './impersonation-headers.ts';
 import { ImpersonationMetrics } from './impersonation-metrics.ts';
 import { MODES, type Finding, type Mode } from './impersonation-modes.ts';
@@ -24,7 +24,7 @@ export class Impersonation {
    *  its refusal are those that the user hears. */
   readonly #lastModes = new Map<string, Mode>();
 
-  constructor(authorize: Authorizer, nowMs: () => number, metrics: Metrics) {
+  constructor(authorize: Authorizer, nowMs: () => number, metrics: MetricsRegistry) {
     this.#authorize = authorize;
     this.#nowMs = nowMs;
     metrics.addSource((lines) => this.#metrics.render(lines));

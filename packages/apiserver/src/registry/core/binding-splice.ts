@@ -7,7 +7,7 @@
 import { ownMember } from '@megaplane/base/members';
 import { MemberCursor } from '@megaplane/machinery/scan';
 import { BEFORE_NODE_NAME } from './pod-spec-order.ts';
-import { Sink } from '../../request/sink.ts';
+import { Sink } from '../../sink/sink.ts';
 import type { Row } from '../../storage/storage.ts';
 
 const NAMES = {

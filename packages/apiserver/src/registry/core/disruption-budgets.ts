@@ -2,7 +2,7 @@
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { forbidden, tooManyRequests, type Status } from '@megaplane/machinery/status';
-import { timestamp } from '../rest/deletion.ts';
+import { timestamp } from '../../timestamp.ts';
 
 const REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget.";
 /** Evicted pods that a budget remembers while they go. */

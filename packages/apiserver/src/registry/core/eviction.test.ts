@@ -5,7 +5,7 @@ import {
   messageOf,
   podOf,
   type AdmittingModel,
-} from '../../admission/admitting.sim.ts';
+} from '../../testing/admitting.sim.ts';
 import { charged } from './disruption-budgets.ts';
 
 const PODS = '/api/v1/namespaces/n/pods';

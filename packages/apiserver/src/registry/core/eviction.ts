@@ -18,16 +18,16 @@ import {
   type Result,
   type Status,
 } from '@megaplane/machinery/status';
-import { checkedDeleteOptions } from '../../request/delete-options.ts';
-import { timestamp, type DeleteOptions } from '../rest/deletion.ts';
+import { checkedDeleteOptions, type DeleteOptions } from '../../request/options/delete-options.ts';
 import { charged, letsUnreadyGo, stillProcessed } from './disruption-budgets.ts';
 import { decodeRow } from '../../serializer/encoder.ts';
 import { trackOwnStatus } from '../../fieldmanager/tracking.ts';
 import { removeObject } from '../../handlers/removing.ts';
 import { findServed, keyOf, rangeOf, type Served } from '../../storage/served.ts';
-import { defineSubresource, type SubresourceContext } from '../rest/subresource.ts';
+import { defineSubresource, type SubresourceContext } from '../../handlers/subresource.ts';
 import type { World } from '../../lister/world.ts';
 import { readStored, refusedWrite } from '../../handlers/writing.ts';
+import { timestamp } from '../../timestamp.ts';
 
 /** Tries of a write that somebody else was faster with, as upstream's EvictionsRetry. */
 const TRIES_MAX = 20;

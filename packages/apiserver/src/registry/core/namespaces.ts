@@ -4,25 +4,23 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { pathSegmentErrors } from '@megaplane/machinery/names';
 import { findFirst, pathOf } from '@megaplane/machinery/scan';
 import { forbidden, internalError, notFound } from '@megaplane/machinery/status';
-import type { AdmissionPlugin } from '../../admission/admission.ts';
 import { writtenName } from '../rest/refusal.ts';
 import { defineBehaviour } from '../rest/behaviour.ts';
-import { fromStored } from '../../storage/conversion.ts';
 import {
   finalizersOf,
   FOREGROUND_FINALIZER,
   ORPHAN_FINALIZER,
-  timestamp,
   withMetadata,
-  type DeleteOptions,
 } from '../rest/deletion.ts';
-import { decodeRow } from '../../serializer/encoder.ts';
 import { checkName } from '../rest/object-meta.ts';
-import { findServed, keyOf } from '../../storage/served.ts';
 import { emptyRow } from '../../storage/storage.ts';
-import { defineSubresource } from '../rest/subresource.ts';
+import { defineSubresource } from '../../handlers/subresource.ts';
 import { updateObject } from '../../handlers/updating.ts';
 import type { World } from '../../lister/world.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
+import type { DeleteOptions } from '../../request/options/delete-options.ts';
+import { timestamp } from '../../timestamp.ts';
+import type { AdmissionPlugin } from '../../admission/admission-plugin.ts';
 
 /** Namespaces that may not be deleted. */
 const IMMORTAL: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
@@ -32,13 +30,6 @@ const FINALIZER = 'kubernetes';
 
 const row = emptyRow();
 const DELETION = pathOf('metadata', 'deletionTimestamp');
-
-/** A namespace as stored, or null. */
-export function readNamespace(world: World, name: string): JsonObject | null {
-  const served = findServed('', 'v1', 'namespaces');
-  if (served === undefined || !world.storage.get(keyOf(served, '', name), row)) return null;
-  return fromStored(decodeRow(served, row, row.modRevision), served.resource);
-}
 
 /**
  * NamespaceLifecycle: nothing new in a namespace that is missing or on its way out. Reviews are

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serveResource } from '@megaplane/machinery/kinds';
-import { admittingModel } from '../../admission/admitting.sim.ts';
+import { admittingModel } from '../../testing/admitting.sim.ts';
 
 const VERSION = 'scheduling.k8s.io/v1alpha2';
 const GROUPS = `/apis/${VERSION}/namespaces/n/podgroups`;

@@ -6,9 +6,9 @@ import { ownMember } from '@megaplane/base/members';
 import { keepsVoids, markVoids } from '@megaplane/machinery/voids';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import type { RuleContext } from '../rest/behaviour.ts';
 import { orderedMetadata } from '../rest/object-meta.ts';
 import { refitted } from '../rest/schema-gate.ts';
+import type { RuleContext } from '../rest/behaviour.ts';
 
 const KEPT_METADATA = ['labels', 'annotations', 'finalizers', 'ownerReferences'];
 const SIZES = ['resources', 'resizePolicy'];

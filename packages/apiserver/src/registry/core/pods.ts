@@ -19,15 +19,15 @@ import { AFTER_NODE_NAME } from './pod-spec-order.ts';
 import { spliceBinding } from './binding-splice.ts';
 import { defineBehaviour, POD_DELETION } from '../rest/behaviour.ts';
 import type { Call } from '../../request/call.ts';
-import { timestamp } from '../rest/deletion.ts';
 import { decodeRow } from '../../serializer/encoder.ts';
 import { JSON_TYPE } from '../../request/negotiation.ts';
 import { keepAllButEphemeral, keepAllButSizes, keepReported } from './pod-parts.ts';
 import { fillAppArmor, fillLabelKeys } from './pod-start.ts';
 import { findServed, keyOf, keyText } from '../../storage/served.ts';
 import { emptyRow } from '../../storage/storage.ts';
-import { defineSubresource, type SubresourceContext } from '../rest/subresource.ts';
+import { defineSubresource, type SubresourceContext } from '../../handlers/subresource.ts';
 import { refusedWrite } from '../../handlers/writing.ts';
+import { timestamp } from '../../timestamp.ts';
 
 const BIND_TRIES_MAX = 5;
 const BINDING_RESOURCE = { group: '', name: 'pods/binding' } as const;

@@ -11,7 +11,6 @@ import {
   notFound,
   type Status,
 } from '@megaplane/machinery/status';
-import { timestamp } from '../rest/deletion.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
 import { checkNamespace } from '../rest/object-meta.ts';
 import { sendMade } from '../../serializer/representation.ts';
@@ -20,7 +19,7 @@ import {
   defineJudge,
   defineSubresource,
   type SubresourceContext,
-} from '../rest/subresource.ts';
+} from '../../handlers/subresource.ts';
 import { isUnknown } from '../../authentication/authentication.ts';
 import { partScope } from '../../fieldmanager/field-scope.ts';
 import { ownersOfPart } from '../../fieldmanager/tracking.ts';
@@ -28,6 +27,7 @@ import type { AccountToken } from '../../authentication/account-tokens.ts';
 import { textsOf } from '../../authentication/jwt.ts';
 import type { TokenSigner } from '../../authentication/token-signer.ts';
 import type { World } from '../../lister/world.ts';
+import { timestamp } from '../../timestamp.ts';
 
 const SECONDS_MIN = 600;
 const SECONDS_MAX: number = 2 ** 32;
@@ -41,7 +41,7 @@ const PLURALS: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secret
 /** Registers serviceaccounts/token and tokenreviews. */
 export function defineTokens(): void {
   defineSubresource('serviceaccounts/token', 'create', (context) => {
-    const signer = context.world.services?.signer ?? null;
+    const { signer } = context.services;
     if (signer === null) context.call.fail(generic('NotFound'));
     else requestToken(context, signer);
   });
@@ -68,9 +68,9 @@ export function defineTokens(): void {
 const ATTEMPTS_MAX = 3;
 
 function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MAX): void {
-  const { call, body, world } = context;
+  const { call, body, world, services } = context;
   const asked = textsOf(valueAt(body, 'spec', 'audiences'));
-  const found = world.services?.reviewToken(stringAt(body, 'spec', 'token'), asked) ?? null;
+  const found = services.reviewToken(stringAt(body, 'spec', 'token'), asked);
   if (isUnknown(found) && attempts > 0) {
     found.pending(() => reviewToken(context, attempts - 1));
     return;
@@ -79,7 +79,7 @@ function reviewToken(context: SubresourceContext, attempts: number = ATTEMPTS_MA
   const token = stringAt(body, 'spec', 'token');
   const status = isFound
     ? reviewStatus(found)
-    : { user: {}, error: world.services?.whyNobody(token, asked) ?? '' };
+    : { user: {}, error: services.whyNobody(token, asked) };
   // reviews are of the whole cluster
   const { namespace: _, ...metadata } = objectAt(body, 'metadata') ?? {};
   const review: JsonObject = { ...body, metadata, status };

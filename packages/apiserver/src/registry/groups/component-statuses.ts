@@ -17,11 +17,11 @@ import {
 import { EVERYTHING, matchesLabels, parseLabelSelector } from '@megaplane/machinery/selectors';
 import { badRequest, notFound } from '@megaplane/machinery/status';
 import type { Call } from '../../request/call.ts';
-import type { HealthProbe } from '../../debug/process-facts.ts';
-import type { ListOptions } from '../../request/list-options.ts';
+import type { ListOptions } from '../../request/options/list-options.ts';
 import { checkTransformShape } from '../../request/negotiation.ts';
 import type { Served } from '../../storage/served.ts';
 import type { World } from '../../lister/world.ts';
+import type { HealthProbe } from '../../webhook/health-probe.ts';
 
 const KIND = 'ComponentStatus';
 const PLURAL = 'componentstatuses';
@@ -38,19 +38,24 @@ export function isComponentStatus({ resource, custom }: Served): boolean {
 }
 
 /** Answers GET of one. */
-export function getComponentStatus(world: World, call: Call): void {
+export function getComponentStatus(world: World, probe: HealthProbe | null, call: Call): void {
   const { name } = call.info;
   if (name !== STORAGE && !PROGRAMS.has(name)) {
     call.fail(notFound({ group: '', name: 'componentstatus' }, name));
     return;
   }
-  judge(world, name, (status) => {
+  judge(world, probe, name, (status) => {
     if (!call.exchange.closed) sendOne(call, { kind: KIND, apiVersion: 'v1', ...status });
   });
 }
 
 /** Answers LIST. */
-export function listComponentStatuses(world: World, call: Call, options: ListOptions): void {
+export function listComponentStatuses(
+  world: World,
+  probe: HealthProbe | null,
+  call: Call,
+  options: ListOptions,
+): void {
   const labels = options.labelSelector;
   const byLabels = labels === '' ? { value: EVERYTHING } : parseLabelSelector(labels);
   const fields = options.fieldSelector;
@@ -63,7 +68,7 @@ export function listComponentStatuses(world: World, call: Call, options: ListOpt
   const names = [...PROGRAMS.keys(), STORAGE].toSorted();
   const found = new Map<string, JsonObject>();
   for (const name of names) {
-    judge(world, name, (status) => {
+    judge(world, probe, name, (status) => {
       found.set(name, status);
       if (found.size < names.length || call.exchange.closed) return;
       const all = names.map((one) => found.get(one) ?? {});
@@ -75,13 +80,17 @@ export function listComponentStatuses(world: World, call: Call, options: ListOpt
 }
 
 /** How one of them is; its words are those of upstream's prober. */
-function judge(world: World, name: string, then: (status: JsonObject) => void): void {
+function judge(
+  world: World,
+  probe: HealthProbe | null,
+  name: string,
+  then: (status: JsonObject) => void,
+): void {
   const tell = (isWell: boolean, message: string): void => {
     const condition = { type: 'Healthy', status: isWell ? 'True' : 'False', message };
     then({ metadata: { name }, conditions: [condition] });
   };
   const port = PROGRAMS.get(name);
-  const probe: HealthProbe | null = world.services?.probe ?? null;
   if (port === undefined) {
     const { fault } = world.storage;
     tell(fault === null, fault ?? 'ok');

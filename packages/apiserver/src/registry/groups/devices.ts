@@ -5,9 +5,9 @@ import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/
 import { invalid, type Status } from '@megaplane/machinery/status';
 import { formatTime } from '@megaplane/machinery/times';
 import { defineBehaviour, type RuleContext } from '../rest/behaviour.ts';
-import { readNamespace } from '../core/namespaces.ts';
 import { changeFaults, faultyKind, newFaults } from '../rest/schema-gate.ts';
 import type { World } from '../../lister/world.ts';
+import { readNamespace } from '../../lister/stored-namespaces.ts';
 
 const ADMIN_LABEL = 'resource.kubernetes.io/admin-access';
 /** Attributes with lists are off by default (DRAListTypeAttributes). */

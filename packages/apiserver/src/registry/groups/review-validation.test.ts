@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, messageOf } from '../../admission/admitting.sim.ts';
+import { admittingModel, messageOf } from '../../testing/admitting.sim.ts';
 
 const REVIEWS = '/apis/authorization.k8s.io/v1';
 const ASKED = { verb: 'get', resource: 'pods' };

@@ -3,18 +3,21 @@ import { putMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { badRequest, invalid, type Status } from '@megaplane/machinery/status';
-import { timestamp } from '../rest/deletion.ts';
 import type { Listed } from '../../authorization/rules-review.ts';
 import { checkNamespace } from '../rest/object-meta.ts';
 import { textsOf } from '../../authentication/jwt.ts';
-import { DENIED, whenDecided, type Attributes } from '../../authorization/authorization.ts';
+import { whenDecided, type Attributes } from '../../authorization/authorization.ts';
 import { identityOf, type Identity } from '../../request/identity.ts';
 import { sendMade } from '../../serializer/representation.ts';
-import { defineJudge, defineSubresource, type SubresourceContext } from '../rest/subresource.ts';
+import {
+  defineJudge,
+  defineSubresource,
+  type SubresourceContext,
+} from '../../handlers/subresource.ts';
 import { reviewFaults, type ReviewKind } from './review-validation.ts';
+import { timestamp } from '../../timestamp.ts';
 
 const AUTHORIZATION = 'authorization.k8s.io';
-const NOTHING_LISTED: Listed = { rules: [], isIncomplete: false, fault: '' };
 
 /** Registers them. */
 export function defineReviews(): void {
@@ -30,9 +33,9 @@ export function defineReviews(): void {
     const isPlaced = stringAt(body, 'spec', 'namespace') !== '';
     return isPlaced ? null : badRequest('no namespace on request');
   });
-  defineSubresource(rules, 'create', ({ call, body, world }) => {
+  defineSubresource(rules, 'create', ({ call, body, services }) => {
     const namespace = stringAt(body, 'spec', 'namespace');
-    const listed = world.services?.listRules(call.identity, namespace) ?? NOTHING_LISTED;
+    const listed = services.listRules(call.identity, namespace);
     sendMade(call, 201, { ...body, ...rulesReview(listed) });
   });
 }
@@ -77,11 +80,11 @@ function subjectOf(body: JsonObject): Identity {
 }
 
 function answer(context: SubresourceContext, identity: Identity): void {
-  const { call, body, world } = context;
+  const { call, body, world, services } = context;
   const { namespace } = call.info;
   const own = objectAt(body, 'metadata') ?? {};
   const metadata = namespace === '' ? {} : { metadata: { namespace, ...own } };
-  const authorize = world.services?.decide ?? ((): typeof DENIED => DENIED);
+  const authorize = services.decide;
   let isLater = false;
   whenDecided(authorize, identity, attributesOf(body), (decision) => {
     const denied = decision.isFinal === true ? { denied: true } : {};

@@ -29,13 +29,11 @@ import { parseSimplePath, readPath, selectableText } from '@megaplane/machinery/
 import { trackApply, trackUpdate } from '@megaplane/machinery/apply/field-manager';
 import { unpackManaged } from '@megaplane/machinery/apply/field-templates';
 import type { Managed } from '@megaplane/machinery/apply/managed-fields';
-import type { Admitted } from '../../admission/admission.ts';
 import { mediaTypeOf } from '../../serializer/body.ts';
 import type { Call } from '../../request/call.ts';
 import { APPLY_TYPE, readConfig } from '../../handlers/applying.ts';
 import { scaleScope } from '../../fieldmanager/field-scope.ts';
 import { parentOwners, scaleOwners } from '../../fieldmanager/scale-owners.ts';
-import { setManaged, shownObject } from '../../fieldmanager/tracking.ts';
 import { checkName, sentUid } from '../rest/object-meta.ts';
 import { documentOf, resultForm } from '../../handlers/patching.ts';
 import { formKept, keptForm } from '../../apiextensions/schema/custom-objects.ts';
@@ -43,10 +41,12 @@ import { JSON_TYPE } from '../../request/negotiation.ts';
 import { sendMade } from '../../serializer/representation.ts';
 import { changeFaults, faultyKind } from '../rest/schema-gate.ts';
 import { keyOf, keyText, type Served } from '../../storage/served.ts';
-import { defineSubresource, type SubresourceContext } from '../rest/subresource.ts';
+import { defineSubresource, type SubresourceContext } from '../../handlers/subresource.ts';
 import { objectTable } from '../../serializer/table-encoder.ts';
 import type { WriteOutcome } from '../../storage/storage.ts';
 import { readStored, refusedWrite } from '../../handlers/writing.ts';
+import type { Admitted } from '../rest/admitted.ts';
+import { setManaged, shownObject } from '../../managedfields/shown-fields.ts';
 
 const TRIES_MAX = 5;
 const SCALED = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel } from '../../admission/admitting.sim.ts';
+import { admittingModel } from '../../testing/admitting.sim.ts';
 
 const SETS = '/apis/apps/v1/namespaces/n/daemonsets';
 const GENERATION = 'deprecated.daemonset.template.generation';

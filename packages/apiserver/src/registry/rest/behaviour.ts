@@ -4,19 +4,12 @@
  */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Status } from '@megaplane/machinery/status';
-import type { Call } from '../../request/call.ts';
-import { podGraceSeconds, type DeleteOptions, type DeletionRules } from './deletion.ts';
+import { podGraceSeconds, type DeletionRules } from './deletion.ts';
 import type { Served } from '../../storage/served.ts';
-import type { Claim } from '../service/service-claims.ts';
 import type { World } from '../../lister/world.ts';
-
-/** Where a rule runs: whose request it is and what it may read. */
-export interface RuleContext {
-  readonly world: World;
-  readonly call: Call;
-  readonly served: Served;
-  readonly isDryRun: boolean;
-}
+import type { DeleteOptions } from '../../request/options/delete-options.ts';
+import type { RequestScope } from '../../lister/request-scope.ts';
+import type { Services } from './services.ts';
 
 /** Each rule changes the object in place, or refuses. Absent rules do nothing. */
 export interface Behaviour {
@@ -132,4 +125,20 @@ export function claimFor(
 
 export function behaviourOf(served: Served): Behaviour {
   return rules.get(served.resource.storage.name) ?? NOTHING;
+}
+
+/** What a claim comes to. After `taken`, nothing is held. */
+export type Claim =
+  | { readonly kind: 'taken'; readonly status: Status }
+  | {
+      readonly kind: 'held';
+      /** The Service was written: what only its previous state had is given back. */
+      readonly settle: () => void;
+      /** It was not: what was claimed is given back. */
+      readonly undo: () => void;
+    };
+
+/** Where a rule runs: whose request it is and what it may read. */
+export interface RuleContext extends RequestScope {
+  readonly services: Services;
 }

@@ -2,13 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import {
-  decideDeletion,
-  endsObject,
-  podGraceSeconds,
-  type DeleteOptions,
-  type DeletionRules,
-} from './deletion.ts';
+import { decideDeletion, endsObject, podGraceSeconds, type DeletionRules } from './deletion.ts';
+import type { DeleteOptions } from '../../request/options/delete-options.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const PLAIN: DeletionRules = { graceSeconds: null, orphansByDefault: false };

@@ -5,22 +5,11 @@
 import { putMember } from '@megaplane/base/members';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { isNumber, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import type { DeleteOptions, Seconds } from '../../request/options/delete-options.ts';
+import { timestamp } from '../../timestamp.ts';
 
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
-
-/** Of 64 bits, as the API has it. */
-export type Seconds = number | bigint;
-
-/** DeleteOptions, checked. */
-export interface DeleteOptions {
-  readonly gracePeriodSeconds: Seconds | null;
-  readonly uid: string | null;
-  readonly resourceVersion: string | null;
-  readonly orphanDependents: boolean | null;
-  readonly propagationPolicy: '' | 'Orphan' | 'Background' | 'Foreground';
-  readonly dryRun: boolean;
-}
 
 /** What a kind says about its deletion. */
 export interface DeletionRules {
@@ -186,20 +175,6 @@ export function withMetadata(object: JsonObject, fields: JsonObject): JsonObject
 function secondsAfter(ms: number, seconds: Seconds): number {
   const nanos = BigInt.asIntN(64, BigInt(seconds) * 1_000_000_000n);
   return ms + Number(nanos / 1_000_000n);
-}
-
-let lastSecond = NaN;
-let lastTimestamp = '';
-
-/** RFC 3339 in whole seconds, as metav1.Time prints. */
-export function timestamp(ms: number): string {
-  const second = Math.floor(ms / 1000);
-  // many writes are of one second
-  if (second !== lastSecond) {
-    lastTimestamp = `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
-    lastSecond = second;
-  }
-  return lastTimestamp;
 }
 
 /** The grace of a pod: its own by default, none where nothing runs (upstream's pod strategy). */

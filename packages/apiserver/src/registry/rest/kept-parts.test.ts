@@ -1,7 +1,7 @@
 /** What admission makes of an object stays within what the write may change. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admittingModel, podOf, type AdmittingModel } from '../../admission/admitting.sim.ts';
+import { admittingModel, podOf, type AdmittingModel } from '../../testing/admitting.sim.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies';
 const BINDINGS = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings';

@@ -5,12 +5,12 @@ import { applyDefaults } from '@megaplane/machinery/defaulting';
 import { numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { findKind } from '@megaplane/machinery/kinds';
-import { timestamp } from './deletion.ts';
 import { trackOwn } from '../../fieldmanager/tracking.ts';
 import { orderedMetadata } from './object-meta.ts';
 import { keyOf, servedOf, type Served } from '../../storage/served.ts';
 import { emptyRow, EXPECT_ABSENT } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
+import { timestamp } from '../../timestamp.ts';
 
 /** Parts of the server that own what they make under names of theirs, by group. */
 const OWNERS: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@
 import { equals, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { badRequest, unclassified, type Status } from '@megaplane/machinery/status';
-import { timestamp } from './deletion.ts';
+import { timestamp } from '../../timestamp.ts';
 
 /**
  * The fields of ObjectMeta in upstream's order, but for managedFields: they lie first, where

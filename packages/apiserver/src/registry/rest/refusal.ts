@@ -1,7 +1,7 @@
 /** How plugins refuse. */
 import { stringAt } from '@megaplane/machinery/json';
 import { forbidden, type Status } from '@megaplane/machinery/status';
-import type { Admitted } from '../../admission/admission.ts';
+import type { Admitted } from './admitted.ts';
 
 /** The name that a refusal shows: the object's, the URL's, or the start of a generated one. */
 export function writtenName({ object, call }: Admitted): string {

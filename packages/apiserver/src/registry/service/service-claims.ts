@@ -9,27 +9,17 @@ import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, type Status } from '@megaplane/machinery/status';
-import { timestamp } from '../rest/deletion.ts';
 import { decodePorts, encodePorts, PORTS_KEY } from './node-port-range.ts';
 import { emptyRow, EXPECT_ABSENT, EXPECT_ANY } from '../../storage/storage.ts';
 import type { World } from '../../lister/world.ts';
+import type { Claim } from '../rest/behaviour.ts';
+import { timestamp } from '../../timestamp.ts';
 
 export const ADDRESSES = '/registry/ipaddresses/';
 /** Writers of the bitmap are few; each loser sees what won before it tries again. */
 const PORT_TRIES_MAX = 50;
 
 const row = emptyRow();
-
-/** What a claim comes to. After `taken`, nothing is held. */
-export type Claim =
-  | { readonly kind: 'taken'; readonly status: Status }
-  | {
-      readonly kind: 'held';
-      /** The Service was written: what only its previous state had is given back. */
-      readonly settle: () => void;
-      /** It was not: what was claimed is given back. */
-      readonly undo: () => void;
-    };
 
 /** Claims what `next` has and `previous` (null: nothing) had not. */
 export function claimService(

@@ -1,55 +1,21 @@
 /** What of addresses and node ports Services have, and what is left, under upstream's names. */
-import { LabelledCounter, labelsText } from '../../metrics/labelled-metrics.ts';
+import { labelsText } from '../../metrics/labelled-metrics.ts';
 import { printFamily } from '../../metrics/metric-families.ts';
 import { NODE_PORTS } from './node-port-range.ts';
 import { ADDRESSES, claimedPorts } from './service-claims.ts';
-import { holds, networksOf, type Network } from './service-networks.ts';
+import { holds, networksOf, type Network, type NetworkScope } from './service-networks.ts';
 import type { World } from '../../lister/world.ts';
+import { IPS, PORTS } from '../../metrics/allocation-counts.ts';
 
 /** Follows the last key of the addresses. */
 const ADDRESSES_END = Buffer.from(ADDRESSES.replace(/\/$/, '0'));
 const ADDRESSES_START: Buffer = Buffer.from(ADDRESSES);
-const IPS = 'kube_apiserver_clusterip_allocator';
-const PORTS = 'kube_apiserver_nodeport_allocator';
-
-/** Whether the Service names what it wants. */
-type Scope = 'static' | 'dynamic';
-
-/** What Services were given and refused; what is then not written counts, too, as upstream. */
-export class AllocationCounts {
-  readonly #addresses = new LabelledCounter(`${IPS}_allocation_total`);
-  readonly #addressErrors = new LabelledCounter(`${IPS}_allocation_errors_total`);
-  readonly #ports = new LabelledCounter(`${PORTS}_allocation_total`);
-  readonly #portErrors = new LabelledCounter(`${PORTS}_allocation_errors_total`);
-
-  addressGiven(cidr: string, scope: Scope): void {
-    this.#addresses.add(labelsText({ cidr, scope }));
-  }
-
-  addressRefused(cidr: string, scope: Scope): void {
-    this.#addressErrors.add(labelsText({ cidr, scope }));
-  }
-
-  portGiven(scope: Scope): void {
-    this.#ports.add(labelsText({ scope }));
-  }
-
-  portRefused(scope: Scope): void {
-    this.#portErrors.add(labelsText({ scope }));
-  }
-
-  print(lines: string[]): void {
-    this.#addresses.print(lines);
-    this.#addressErrors.print(lines);
-    this.#ports.print(lines);
-    this.#portErrors.print(lines);
-  }
-}
 
 /** Counts when it is asked: nothing is kept beside the claims themselves. */
-export function printAllocations(world: World, lines: string[]): void {
-  world.allocations.print(lines);
-  const networks = [...networksOf(world, 'IPv4'), ...networksOf(world, 'IPv6')];
+export function printAllocations(scope: NetworkScope, lines: string[]): void {
+  const { world, services } = scope;
+  services.allocations.print(lines);
+  const networks = [...networksOf(scope, 'IPv4'), ...networksOf(scope, 'IPv6')];
   const taken = addressesOf(world, networks);
   const gauge = (name: string, valueOf: (network: Network) => number): void => {
     printFamily(lines, `${IPS}_${name}`);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { AccessModel } from '../../authentication/access.sim.ts';
+import { AccessModel } from '../../testing/access.sim.ts';
 import { freeAddressIn, networkOf } from './service-networks.ts';
 
 const SERVICES = '/api/v1/namespaces/default/services';

@@ -7,7 +7,7 @@ import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { decodeRow } from '../../serializer/encoder.ts';
 import { findServed, rangeOf } from '../../storage/served.ts';
-import type { World } from '../../lister/world.ts';
+import type { RuleContext } from '../rest/behaviour.ts';
 
 export type Family = 'IPv4' | 'IPv6';
 
@@ -60,8 +60,11 @@ export function familiesOf(ranges: readonly string[]): Family[] {
   return ranges.map((range) => (range.includes(':') ? 'IPv6' : 'IPv4'));
 }
 
+/** Where the networks of Services are found. */
+export type NetworkScope = Pick<RuleContext, 'world' | 'services'>;
+
 /** The networks that new addresses may be of; those of the flag where no object tells of any. */
-export function networksOf(world: World, family: Family): readonly Network[] {
+export function networksOf({ world, services }: NetworkScope, family: Family): readonly Network[] {
   const served = findServed('networking.k8s.io', 'v1', 'servicecidrs');
   const found: Network[] = [];
   const add = (cidr: unknown): void => {
@@ -78,7 +81,7 @@ export function networksOf(world: World, family: Family): readonly Network[] {
       return true;
     });
   }
-  if (!isToldOf) for (const range of world.serviceRanges) add(range);
+  if (!isToldOf) for (const range of services.serviceRanges) add(range);
   return found;
 }
 

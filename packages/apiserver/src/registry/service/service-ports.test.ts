@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { keepAllocated } from './service-fields.ts';
-import { AllocationCounts } from './service-metrics.ts';
 import { givePorts, portRange, portsOfDryRun } from './service-ports.ts';
+import { AllocationCounts } from '../../metrics/allocation-counts.ts';
 
 const lowest = (): number => 0;
 

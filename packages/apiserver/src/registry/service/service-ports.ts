@@ -4,7 +4,7 @@ import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json'
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { internalError, invalid, unclassified, type Status } from '@megaplane/machinery/status';
 import { NODE_PORTS } from './node-port-range.ts';
-import type { AllocationCounts } from './service-metrics.ts';
+import type { AllocationCounts } from '../../metrics/allocation-counts.ts';
 
 /** Where node ports come from: what is wrong with one, and one that is free (0: none is left). */
 interface PortSource {

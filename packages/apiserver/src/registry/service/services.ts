@@ -49,11 +49,11 @@ export function defineServices(): void {
       dropTypeDependent(next, previous);
     },
     preflight: (object, previous, context) => {
-      const { world } = context;
+      const { world, services } = context;
       // what was sent stays as it is: another try starts from it
       object['spec'] = { ...objectAt(object, 'spec') };
       const refusal =
-        giveFamilies(object, previous, familiesOf(world.serviceRanges)) ??
+        giveFamilies(object, previous, familiesOf(services.serviceRanges)) ??
         giveAddresses(object, previous, context);
       if (refusal !== null) return refusal;
       const taken = new Set(claimedPorts(world));
@@ -61,7 +61,7 @@ export function defineServices(): void {
       const below = (n: number): number => world.edge.below(n);
       const ports = context.isDryRun
         ? portsOfDryRun(taken)
-        : portRange(taken, below, world.allocations);
+        : portRange(taken, below, services.allocations);
       return givePorts(object, ports, previous !== null);
     },
     claim: (next, previous, { world }, done) => {
@@ -110,7 +110,7 @@ function giveAddresses(
     const given = wanted === '' ? freeAddress(object, family as Family, context) : wanted;
     if (typeof given !== 'string') return given;
     const fault = wanted === '' ? '' : addressFault(object, wanted, family as Family, context);
-    if (!context.isDryRun) countAddress(context.world, given, family as Family, wanted, fault);
+    if (!context.isDryRun) countAddress(context, given, family as Family, wanted, fault);
     if (fault !== '') {
       const text = `failed to allocate IP ${wanted}: ${fault}`;
       const error = invalidValue('spec.clusterIPs', asked, text);
@@ -127,17 +127,18 @@ function giveAddresses(
 
 /** What is in none of the networks was asked of no allocator. */
 function countAddress(
-  world: World,
+  context: RuleContext,
   address: string,
   family: Family,
   wanted: string,
   fault: string,
 ): void {
-  const network = networksOf(world, family).find((one) => holds(one, address));
+  const { allocations } = context.services;
+  const network = networksOf(context, family).find((one) => holds(one, address));
   if (network === undefined) return;
   const scope = wanted === '' ? 'dynamic' : 'static';
-  if (fault === '') world.allocations.addressGiven(network.text, scope);
-  else world.allocations.addressRefused(network.text, scope);
+  if (fault === '') allocations.addressGiven(network.text, scope);
+  else allocations.addressRefused(network.text, scope);
 }
 
 /** Why an address that is asked for cannot be had; '' where it can. */
@@ -145,9 +146,10 @@ function addressFault(
   service: JsonObject,
   address: string,
   family: Family,
-  { world, call, served, isDryRun }: RuleContext,
+  context: RuleContext,
 ): string {
-  const networks = networksOf(world, family);
+  const { world, call, served, isDryRun } = context;
+  const networks = networksOf(context, family);
   if (!networks.some((one) => holds(one, address))) {
     const [first] = networks;
     if (!isDryRun || first === undefined) {
@@ -169,19 +171,16 @@ function exists(world: World, served: Served, namespace: string, name: string): 
   return world.storage.get(keyOf(served, namespace, name), row);
 }
 
-function freeAddress(
-  service: JsonObject,
-  family: Family,
-  { world, isDryRun }: RuleContext,
-): string | Status {
-  const networks = networksOf(world, family);
+function freeAddress(service: JsonObject, family: Family, context: RuleContext): string | Status {
+  const { world, services, isDryRun } = context;
+  const networks = networksOf(context, family);
   const isFree = (address: string): boolean => claimOwner(world, address) === '';
   for (const network of networks) {
     // a dry run takes nothing, and shows where the range starts
     if (isDryRun) return addressText(network.start, family);
     const address = freeAddressIn(network, isFree, (n) => world.edge.below(n));
     if (address !== '') return address;
-    world.allocations.addressRefused(network.text, 'dynamic');
+    services.allocations.addressRefused(network.text, 'dynamic');
   }
   const name = stringAt(service, 'metadata', 'name');
   return internalError(`failed to allocate a serviceIP for Service "${name}": range is full`);

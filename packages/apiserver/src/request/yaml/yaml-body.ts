@@ -6,21 +6,13 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 
 import { contentsFault, octetFault, textFault, type YamlNode } from './yaml-faults.ts';
 import { parseJson, wholeNumber } from '@megaplane/machinery/json-text';
+import type { YamlReading } from '../yaml-reading.ts';
 
 interface Yaml {
   parseDocument(text: string, options: object): YamlDocument;
   visit(document: YamlDocument, visitor: object): void;
   readonly LineCounter: new () => LineCounter;
 }
-
-/** A document of a request: as JSON, with what strict decoding tells of its keys. */
-export type YamlReading =
-  | {
-      readonly json: Uint8Array;
-      /** `line 4: key "a" already set in map` for each key that a mapping has again. */
-      readonly doubles: readonly string[];
-    }
-  | { readonly error: string };
 
 interface YamlDocument {
   readonly errors: readonly Error[];

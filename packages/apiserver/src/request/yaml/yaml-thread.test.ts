@@ -7,7 +7,7 @@ import {
   startRig,
   versionOf,
   type Rig,
-} from '../../apiextensions/controller/definitions.sim.ts';
+} from '../../testing/definitions.sim.ts';
 import { readYaml } from './yaml-body.ts';
 import { WAITING_BYTES_MAX, YamlThread, type YamlOutcome } from './yaml-thread.ts';
 

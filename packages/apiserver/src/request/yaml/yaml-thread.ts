@@ -9,8 +9,8 @@ import { afterMs, guarded } from '@megaplane/base/deferred';
 import { Worker } from 'node:worker_threads';
 import { nextTurn } from '@megaplane/base/deferred';
 import { BodyBudget } from '@megaplane/wire/body-budget';
-import type { YamlReading } from './yaml-body.ts';
 import type { BodyShare } from '@megaplane/wire/exchange';
+import type { YamlReading } from '../yaml-reading.ts';
 
 /** Starting it takes some 100 ms, keeping it 20 MB. */
 const IDLE_MS = 30_000;

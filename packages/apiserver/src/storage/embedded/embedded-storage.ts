@@ -2,11 +2,7 @@
 /** The store of this process as the server's storage: every call goes straight into it. */
 import { unowned } from '@megaplane/base/deferred';
 import { FAILURE, type Page, type RevisionedStore } from '@megaplane/store/contract';
-import {
-  isOtherForm,
-  packedDefinition,
-  RecentDefinitions,
-} from '../../apiextensions/schema/packed-definitions.ts';
+import { isOtherForm, packedDefinition, RecentDefinitions } from '../packed-definitions.ts';
 import { isEventKey, type EventLeases } from '../event-leases.ts';
 import { printFamily } from '../../metrics/metric-families.ts';
 import {

@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 import { serveEtcd } from '@megaplane/etcd/run-store';
 import { openStore } from '@megaplane/store/open';
 import { EmbeddedStorage } from '../embedded/embedded-storage.ts';
-import { startServer, TestServer, until } from '../etcd3/servers.sim.ts';
+import { startServer, TestServer, until } from '../../testing/servers.sim.ts';
 import { emptyRow } from '../storage.ts';
 import { readConfiguration } from './encryption-config.ts';
 import { openSealer } from './open-sealer.ts';

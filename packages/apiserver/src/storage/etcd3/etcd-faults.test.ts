@@ -4,7 +4,7 @@ import { EtcdClient } from '@megaplane/etcd/client/client';
 import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { Compactor } from './compactor.ts';
 import { RealEtcd, withoutEtcd } from './real-etcd.sim.ts';
-import { startServer, until } from './servers.sim.ts';
+import { startServer, until } from '../../testing/servers.sim.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
 const etcd = new RealEtcd();

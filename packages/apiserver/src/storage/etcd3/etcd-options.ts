@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { parseEndpoints, type Endpoint } from '@megaplane/etcd/client/endpoints';
 import { findStorage } from '@megaplane/machinery/kinds';
 import type { ConnectTls } from '@megaplane/wire/connect';
-import { durationMs } from '../../request/query.ts';
+import { parseDuration as parseGoDuration } from '@megaplane/machinery/times';
 import type { StorageMedia } from './stored-values.ts';
 
 /** Upstream's time to live of events. */
@@ -70,9 +70,10 @@ export function parseMedia(text: string | undefined): StorageMedia {
 /** A duration such as `5m0s`, in milliseconds. */
 export function parseDuration(flag: string, text: string | undefined, fallbackMs: number): number {
   if (text === undefined) return fallbackMs;
-  const ms = text === '0' ? 0 : durationMs(text);
-  if (ms === null || ms < 0) throw new Error(`--${flag}: ${text} is no duration such as 5m0s`);
-  return ms;
+  const nanos = text === '0' ? 0 : parseGoDuration(text);
+  if (nanos === undefined || nanos < 0)
+    throw new Error(`--${flag}: ${text} is no duration such as 5m0s`);
+  return nanos / 1e6;
 }
 
 /** What makes TLS connections, read anew each time; checked once now. */

@@ -8,10 +8,10 @@ import { parseEndpoints } from '@megaplane/etcd/client/endpoints';
 import { serveEtcd } from '@megaplane/etcd/run-store';
 import { openStore } from '@megaplane/store/open';
 import { decodePorts, PORTS_KEY } from '../../registry/service/node-port-range.ts';
-import { issue } from '../../kubelet/kubelet.sim.ts';
+import { issue } from '../../testing/kubelet.sim.ts';
 import { emptyRow } from '../storage.ts';
 import { Proxy } from './proxy.sim.ts';
-import { startServer, until } from './servers.sim.ts';
+import { startServer, until } from '../../testing/servers.sim.ts';
 
 const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
 const etcd = await serveEtcd(opened, { listen: [{}] });

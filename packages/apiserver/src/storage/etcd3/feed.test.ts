@@ -9,7 +9,7 @@ import { Replica } from '@megaplane/store/replica';
 import { Feed } from './feed.ts';
 import { KeyMap } from './key-map.ts';
 import { RealEtcd } from './real-etcd.sim.ts';
-import { until } from './servers.sim.ts';
+import { until } from '../../testing/servers.sim.ts';
 
 /** In the long run, longer than a silent etcd is borne. */
 const QUIET_MS = process.env['MEGAPLANE_LONG'] === undefined ? 0 : 20_000;

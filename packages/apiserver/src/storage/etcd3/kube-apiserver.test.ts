@@ -21,7 +21,7 @@ import { shownEndpoint } from '../../controlplane/advertised-address.ts';
 import { EndpointLeases } from '../../controlplane/endpoint-leases.ts';
 import { emptyRow } from '../storage.ts';
 import { RealEtcd, withoutEtcd } from './real-etcd.sim.ts';
-import { startServer, until } from './servers.sim.ts';
+import { startServer, until } from '../../testing/servers.sim.ts';
 
 const binary = process.env['MEGAPLANE_KUBE_APISERVER'] ?? '';
 const skip =

@@ -6,7 +6,6 @@
 // these are worked out in each cycle, all others only when something of theirs changed. So a
 // cycle finds what it would find from nothing; `isFull` has it begin from nothing.
 import { byUtf8 } from '../../contract/text-order.ts';
-import type { NeedMessage } from '../demand.ts';
 import type { Differences } from '../differences.ts';
 import { amountsOf } from '../amounts.ts';
 import { profileOf } from '../profile.ts';
@@ -22,6 +21,7 @@ import { Folding } from './fold.ts';
 import { CONFIGURED, CREATING, IDLE, SPECULATIVE } from './machines.ts';
 import { type Preempted, type Reservation, type UnresolvedBuyer, preempt } from './preempt.ts';
 import { Tables } from './tables.ts';
+import type { NeedMessage } from '../need-message.ts';
 
 /** A row that pins no type comes after all that do. */
 const UNPINNED = 2 ** 31;
