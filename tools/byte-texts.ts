@@ -26,7 +26,6 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/wire/src/http2/frames.ts': PROTOCOL,
   'packages/store/src/wal/frame.ts': PROTOCOL,
   'packages/store/src/wal/lock.ts': SYSTEM,
-  'packages/etcd/src/auth/bcrypt.ts': PROTOCOL,
   'packages/etcd/src/auth/tokens.ts': WIRE,
   'packages/etcd/src/auth/service/auth-guard.ts': ETCD_KEYS,
   'packages/etcd/src/auth/service/auth-service.ts': ETCD_KEYS,

@@ -1,8 +1,14 @@
 // data plane: the Auth service
-/** Handlers around `AuthState`; the work of passwords runs in slices and answers later. */
+/** Handlers around `AuthState`; a thread hashes passwords, and those calls are answered later. */
 import { isUtf8 } from 'node:buffer';
 import { decodeBase64 } from '@megaplane/base/base64';
-import type { GrpcCall, GrpcMethods, InPlaceCall, InPlaceHandler } from '@megaplane/wire/grpc';
+import {
+  GRPC_CODES,
+  type GrpcCall,
+  type GrpcMethods,
+  type InPlaceCall,
+  type InPlaceHandler,
+} from '@megaplane/wire/grpc';
 import { FAILURE_NONE, ProtobufReader, WIRE_BYTES } from '@megaplane/wire/protobuf';
 import {
   closeMessage,
@@ -17,7 +23,7 @@ import { isMessage } from '../../codec/whole-message.ts';
 import { answer } from '../../kv/put.ts';
 import { AUTH } from '../auth-failures.ts';
 import { type AuthState, ROOT } from '../auth-state.ts';
-import { PASSWORD_BYTES_MAX, SALT_BYTES, checkPassword, hashPassword } from '../bcrypt.ts';
+import { PASSWORD_BYTES_MAX, SALT_BYTES, type PasswordThread } from '../password-thread.ts';
 import { type Permission, READ_WRITE } from '../permissions.ts';
 import type { Now, Tokens } from '../tokens.ts';
 
@@ -31,8 +37,7 @@ export interface AuthParts {
   readonly now: () => Now;
   readonly bcryptCost: number;
   readonly drawBytes: (count: number) => Buffer;
-  /** Runs a sliced work between other turns; resolves with its value. */
-  readonly run: <T>(work: Generator<void, T>) => Promise<T>;
+  readonly passwords: Pick<PasswordThread, 'hash' | 'check'>;
 }
 
 /** Which fields of a request are texts, and which are messages: one bit for each number. */
@@ -278,7 +283,11 @@ export class AuthService {
         return context.fail(call, ETCD.tooManyRequests);
       this.#underWay++;
       return call.defer((taken) => {
-        void serve(request, taken).finally(() => this.#underWay--);
+        void serve(request, taken)
+          .catch((error: unknown) => {
+            taken.finish(GRPC_CODES.internal, `the thread of passwords failed: ${String(error)}`);
+          })
+          .finally(() => this.#underWay--);
       });
     };
   }
@@ -298,7 +307,7 @@ export class AuthService {
   }
 
   async #authenticate(request: Request, call: GrpcCall): Promise<void> {
-    const { state, tokens, run, now } = this.#parts;
+    const { state, tokens, passwords, now } = this.#parts;
     const name = request.text(1);
     const password = request.raw(2);
     // A change of users while the password was checked makes the check worth nothing.
@@ -313,7 +322,7 @@ export class AuthService {
         this.#finish(call, AUTH.noPasswordUser);
         return;
       }
-      const isGood = user !== undefined && (await run(checkPassword(password, user.hash)));
+      const isGood = user !== undefined && (await passwords.check(password, user.hash));
       if (revision !== state.revision) continue;
       if (!isGood) {
         this.#finish(call, AUTH.failed);
@@ -327,9 +336,9 @@ export class AuthService {
 
   /** The hash of a request's password; a failure when it is too long. */
   async #hash(password: Buffer): Promise<string | EtcdFailure> {
-    const { run, bcryptCost, drawBytes } = this.#parts;
+    const { passwords, bcryptCost, drawBytes } = this.#parts;
     if (password.length > PASSWORD_BYTES_MAX) return AUTH.passwordTooLong;
-    return run(hashPassword(password, bcryptCost, drawBytes(SALT_BYTES)));
+    return passwords.hash(password, bcryptCost, drawBytes(SALT_BYTES));
   }
 
   async #addUser(request: Request, call: GrpcCall): Promise<void> {

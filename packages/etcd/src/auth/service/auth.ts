@@ -1,6 +1,5 @@
 // shell: clocks, randomness and key files of users
 /** Puts the parts of users and roles together for a server. */
-import { turnOver } from '@megaplane/base/deferred';
 import { createPrivateKey, createPublicKey, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '@megaplane/base/limits';
@@ -9,6 +8,7 @@ import type { EtcdContext } from '../../call/context.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { AuthService } from './auth-service.ts';
 import { AUTH_DOCUMENT, AuthState } from '../auth-state.ts';
+import { PasswordThread } from '../password-thread.ts';
 import { JWT_METHODS, JwtTokens, SimpleTokens, type Now, type Tokens } from '../tokens.ts';
 
 const SIMPLE_TTL_MS = 300_000;
@@ -48,19 +48,10 @@ export function makeAuth(context: EtcdContext, options: AuthOptions): Auth {
   const bcryptCost = options.bcryptCost ?? BCRYPT_COST;
   const service = new AuthService({
     ...{ context, state, tokens, now, bcryptCost, drawBytes: randomBytes },
-    run: runSliced,
+    passwords: new PasswordThread(),
   });
   const sharesTokens = !(tokens instanceof SimpleTokens);
   return { state, guard, sharesTokens, register: (methods) => service.register(methods) };
-}
-
-/** One slice a turn, so that others are served in between. */
-async function runSliced<T>(work: Generator<void, T>): Promise<T> {
-  for (;;) {
-    const { done, value } = work.next();
-    if (done === true) return value;
-    await turnOver();
-  }
 }
 
 function makeTokens({ token = 'simple', tokenTtlMs }: AuthOptions): Tokens {
