@@ -15,7 +15,8 @@ import {
   NodeSelectorRequirement_Operator as Operator,
   TopologySpread_WhenUnsatisfiable as When,
 } from '../contract/tables/capacity.ts';
-import type { NeedMessage, RollupMessage, RollupOutcome } from '../engine/demand.ts';
+import type { RollupMessage, RollupOutcome } from '../engine/demand.ts';
+import type { NeedMessage } from '../engine/need-message.ts';
 import type { ShardCore } from './core.ts';
 import { ROWS_MAX } from './needs.ts';
 import { CLUSTER_ID_BYTES_MAX } from './sessions.ts';
