@@ -77,7 +77,7 @@ export function folderLaw(paths: readonly string[]): string[] {
     .map(([folder, count]) => `${folder}: ${count} files, at most ${FOLDER_FILES_MAX}`);
 }
 
-/** No file reaches itself by imports, types included; each finding is one circle's files, in order of names. */
+/** No file reaches itself by imports, types included; a finding is one circle's files by name. */
 export function circleLaw(files: readonly Linked[]): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const next = (path: string): string[] =>

@@ -11,6 +11,7 @@ import {
 import { Impersonation } from '../authentication/impersonation/impersonation.ts';
 import { DecisionCounts } from '../authorization/decision-counts.ts';
 import { rulesOf } from '../authorization/rules-review.ts';
+import type { Authorizer } from '../authorization/authorization.ts';
 import { NodeAuthorizer } from '../authorization/node-authorizer.ts';
 import type { FrontProxy } from '../authentication/front-proxy.ts';
 import { RemoteServices } from '../aggregator/remote-services.ts';
@@ -140,6 +141,34 @@ function metricsOf(
   return metrics;
 }
 
+interface AccessParts {
+  readonly authorize: Authorizer;
+  readonly links: ChainLinks;
+  readonly rbac: Rbac;
+  readonly tokens: TokenChain;
+}
+
+/** What strategies and admission ask of the server. */
+function servicesOf(
+  { signer = null, relay = null, process }: ServerOptions,
+  { authorize, links, rbac, tokens }: AccessParts,
+): Services {
+  return {
+    authorize: impatient(authorize),
+    decide: authorize,
+    rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
+    missingRoles: (identity, namespace) => rbac.missingNames(identity, namespace),
+    listRules: (identity, namespace) => rulesOf(links(), rbac, identity, namespace),
+    signer,
+    reviewToken: tokens.review,
+    whyNobody: tokens.whyNobody,
+    relay,
+    probe: process?.probe ?? null,
+    allocations: new AllocationCounts(),
+    serviceRanges: [SERVICE_RANGE],
+  };
+}
+
 /** A server whose `handle` answers exchanges; it opens no socket and no file. */
 export function createApiServer(options: ServerOptions): ApiServer {
   const { storage, edge } = options;
@@ -154,20 +183,7 @@ export function createApiServer(options: ServerOptions): ApiServer {
   const authorize = authorizerChain(links, own, counts);
   defineKinds();
   const tokens = new TokenChain(world, signer, options.tokenReaders?.(world) ?? []);
-  const services: Services = {
-    authorize: impatient(authorize),
-    decide: authorize,
-    rulesOf: (identity, namespace) => rbac.rulesOf(identity, namespace),
-    missingRoles: (identity, namespace) => rbac.missingNames(identity, namespace),
-    listRules: (identity, namespace) => rulesOf(links(), rbac, identity, namespace),
-    signer,
-    reviewToken: tokens.review,
-    whyNobody: tokens.whyNobody,
-    relay: options.relay ?? null,
-    probe: facts.probe ?? null,
-    allocations: new AllocationCounts(),
-    serviceRanges: [SERVICE_RANGE],
-  };
+  const services = servicesOf({ ...options, process: facts }, { authorize, links, rbac, tokens });
   const remotes = new RemoteServices(world, services.relay);
   remotes.start();
   const definitions = new CustomDefinitions(world, options.webhooks ?? null);

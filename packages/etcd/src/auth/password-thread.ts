@@ -35,7 +35,7 @@ export class PasswordThread {
   /** Ends an idle thread, or one that works for too long. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** The hash of a password of at most PASSWORD_BYTES_MAX bytes, as text. Rejects if the thread dies. */
+  /** The hash of a password of at most PASSWORD_BYTES_MAX bytes. Rejects if the thread dies. */
   async hash(password: Buffer, cost: number, salt: Buffer): Promise<string> {
     const text = `$2a$${String(cost).padStart(2, '0')}$${bcrypt.encodeBase64(salt, SALT_BYTES)}`;
     const outcome = await this.#ask({ kind: 'hash', password: password.toString(), salt: text });
