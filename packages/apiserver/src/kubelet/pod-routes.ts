@@ -18,7 +18,7 @@ import {
   type Status,
 } from '@megaplane/machinery/status';
 import { parseTime, timeFailure } from '@megaplane/machinery/times';
-import { attributesOf, denial } from '../authorization/authorization.ts';
+import { attributesOf, denial, whenDecided } from '../authorization/authorization.ts';
 import type { Call } from '../request/call.ts';
 import { decodeRow } from '../serializer/encoder.ts';
 import { findServed, keyOf, rangeOf } from '../storage/served.ts';
@@ -198,21 +198,38 @@ function containerOf(pod: JsonObject, name: string, wanted: string): Result<stri
 }
 
 /**
- * A WebSocket begins as a GET, but what goes over it changes things: whoever may only read must not
- * get in that way (upstream's AuthorizePodWebsocketUpgradeCreatePermission). True: answered.
+ * A WebSocket begins as a GET, but what goes over it changes things: a user who may only read must
+ * not get in that way (upstream's AuthorizePodWebsocketUpgradeCreatePermission). Calls `run`, in a
+ * later turn where a webhook has to be asked first, or answers 403.
  */
-function refusesReader({ call, services }: SubresourceContext): boolean {
-  if (call.exchange.upgradeProtocol !== 'websocket' || call.info.verb === 'create') return false;
+function unlessReader(context: SubresourceContext, run: () => void): void {
+  const { call, services, admission } = context;
+  if (call.exchange.upgradeProtocol !== 'websocket' || call.info.verb === 'create') {
+    run();
+    return;
+  }
   const attributes = attributesOf(call.info, 'create', call.info.name);
-  const decision = services.authorize(call.identity, attributes);
-  if (decision.allowed) return false;
-  call.deny(denial(call.identity, attributes, decision.reason));
-  return true;
+  let isLater = false;
+  let isDecided = false;
+  whenDecided(services.decide, call.identity, attributes, ({ allowed, reason }) => {
+    isDecided = true;
+    const finish = (): void => {
+      if (allowed) run();
+      else call.deny(denial(call.identity, attributes, reason));
+    };
+    if (isLater) admission.resume(call, finish);
+    else finish();
+  });
+  isLater = true;
+  if (!isDecided) call.keepBody();
 }
 
 /** exec and attach. */
 function runIn(context: SubresourceContext): void {
-  if (refusesReader(context)) return;
+  unlessReader(context, () => runAllowed(context));
+}
+
+function runAllowed(context: SubresourceContext): void {
   const { call } = context;
   const { name, namespace, subresource } = call.info;
   const pod = podOf(context);
@@ -242,7 +259,10 @@ function hostOf(pod: JsonObject, name: string): Result<string> {
 }
 
 function forward(context: SubresourceContext): void {
-  if (refusesReader(context)) return;
+  unlessReader(context, () => forwardAllowed(context));
+}
+
+function forwardAllowed(context: SubresourceContext): void {
   const { call } = context;
   const { name, namespace } = call.info;
   const pod = podOf(context);

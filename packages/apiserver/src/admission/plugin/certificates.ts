@@ -6,6 +6,7 @@ import { MASTERS_GROUP } from '../../request/identity.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
 import type { Admitted } from '../../registry/rest/admitted.ts';
 import type { AdmissionPlugin } from '../admission-plugin.ts';
+import { withDecisions, type Decide } from '../with-decisions.ts';
 
 const REQUESTS = 'certificatesigningrequests.certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
@@ -13,10 +14,10 @@ const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const RESERVED_GROUPS = [MASTERS_GROUP, CONTROLLERS_GROUP, NODES_GROUP] as const;
 
 /** Whether the user has the verb on the signer, or on all signers of its domain. */
-function mayUse({ services, call }: Admitted, signer: string, verb: string): boolean {
+function mayUse(decide: Decide, signer: string, verb: string): boolean {
   const domain = `${signer.slice(0, signer.indexOf('/'))}/*`;
   return [signer, domain].some((name) => {
-    const decision = services.authorize(call.identity, {
+    const decision = decide({
       verb,
       isResource: true,
       path: '',
@@ -41,9 +42,10 @@ export const certificateApproval: AdmissionPlugin = {
     operation === 'UPDATE' && isRequest(resource.storage.name, subresource, 'approval'),
   validate: (write) => {
     const signer = stringAt(write.object ?? {}, 'spec', 'signerName');
-    if (mayUse(write, signer, 'approve')) return null;
     const text = `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`;
-    return refuse(write, text);
+    return withDecisions(write, (decide) =>
+      mayUse(decide, signer, 'approve') ? null : refuse(write, text),
+    );
   },
 };
 
@@ -60,9 +62,10 @@ export const certificateSigning: AdmissionPlugin = {
       equals([...listAt(before, 'conditions')], [...listAt(next, 'conditions')]);
     if (isSame) return null;
     const signer = stringAt(previous ?? {}, 'spec', 'signerName');
-    if (mayUse(write, signer, 'sign')) return null;
     const text = `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`;
-    return refuse(write, text);
+    return withDecisions(write, (decide) =>
+      mayUse(decide, signer, 'sign') ? null : refuse(write, text),
+    );
   },
 };
 

@@ -14,9 +14,10 @@ import { isOwnStatus } from './own-status.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
 import { readStoredObject } from '../../lister/stored-object.ts';
 import type { Admitted } from '../../registry/rest/admitted.ts';
-import type { AdmissionPlugin, RepeatedRequest } from '../admission-plugin.ts';
+import type { AdmissionPlugin, RepeatedRequest, Verdict } from '../admission-plugin.ts';
+import { withDecisions, type Decide } from '../with-decisions.ts';
 
-type Rule = (write: Admitted, node: string) => Status | null;
+type Rule = (write: Admitted, node: string) => Verdict;
 
 /** By resource and, after a slash, the subresource. */
 const RULES: Readonly<Record<string, Rule>> = {
@@ -246,7 +247,7 @@ function restrictEviction(write: Admitted, node: string): Status | null {
   return refuse(write, why);
 }
 
-function restrictToken(write: Admitted, node: string): Status | null {
+function restrictToken(write: Admitted, node: string): Verdict {
   const { namespace } = write.call.info;
   const bound = objectAt(write.object ?? {}, 'spec', 'boundObjectRef');
   const isPod = stringAt(bound, 'kind') === 'Pod' && stringAt(bound, 'apiVersion') === 'v1';
@@ -266,16 +267,18 @@ function restrictToken(write: Admitted, node: string): Status | null {
     const why = 'node requested token bound to a pod scheduled on a different node';
     return refuse(write, why);
   }
-  const why = audienceFault(write, pod);
-  return why === '' ? null : refuse(write, why);
+  return withDecisions(write, (decide) => {
+    const why = audienceFault(write, pod, decide);
+    return why === '' ? null : refuse(write, why);
+  });
 }
 
 /**
  * A kubelet asks for tokens that its pods mount, for nobody else: the audience is one that a volume
  * of the pod names, or whose driver does, or that the kubelet was allowed (KEP-4412). '' if so.
  */
-function audienceFault(write: Admitted, pod: JsonObject): string {
-  const { world, call, services } = write;
+function audienceFault(write: Admitted, pod: JsonObject, decide: Decide): string {
+  const { world, call } = write;
   const audiences = listAt(write.object ?? {}, 'spec', 'audiences');
   if (audiences.length > 1) return 'node may only request 0 or 1 audiences';
   const [audience = ''] = audiences.filter((one) => typeof one === 'string');
@@ -284,7 +287,7 @@ function audienceFault(write: Admitted, pod: JsonObject): string {
   if (missing.length > 0) {
     return `error validating audience ${quoted(audience)}: ${aggregate(missing)}`;
   }
-  const decision = services.authorize(call.identity, {
+  const decision = decide({
     ...{ verb: 'request-serviceaccounts-token-audience', isResource: true, path: '' },
     ...{ group: '', version: 'v1', resource: audience, subresource: '' },
     ...{ namespace: call.info.namespace, name: call.info.name },

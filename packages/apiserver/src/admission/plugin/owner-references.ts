@@ -3,10 +3,12 @@
  * who blocks an owner's deletion must be allowed to set its finalizers. Off unless enabled.
  */
 import { equals, listAt, stringAt } from '@megaplane/machinery/json';
+import type { Status } from '@megaplane/machinery/status';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { refuse, writtenName } from '../../registry/rest/refusal.ts';
 import type { Admitted } from '../../registry/rest/admitted.ts';
 import type { AdmissionPlugin } from '../admission-plugin.ts';
+import { withDecisions, type Decide } from '../with-decisions.ts';
 
 interface Wanted {
   readonly verb: string;
@@ -18,11 +20,12 @@ interface Wanted {
 
 /** '' where it is allowed, else the reason. */
 function refusedFor(
-  { services, call }: Admitted,
+  { call }: Admitted,
+  decide: Decide,
   wanted: Wanted,
   isNamespaced: boolean,
 ): string | null {
-  const decision = services.authorize(call.identity, {
+  const decision = decide({
     ...wanted,
     isResource: true,
     path: '',
@@ -47,45 +50,47 @@ function withoutBlocks(owners: readonly JsonValue[]): JsonValue[] {
 export const ownerReferences: AdmissionPlugin = {
   name: 'OwnerReferencesPermissionEnforcement',
   handles: (_, operation) => operation === 'CREATE' || operation === 'UPDATE',
-  validate: (write) => {
-    const next = ownersOf(write.object);
-    const before = ownersOf(write.previous);
-    if (next.length === 0 && before.length === 0) return null;
-    const { resource } = write.served;
-    if (write.operation === 'UPDATE' && !equals(withoutBlocks(next), withoutBlocks(before))) {
-      const wanted: Wanted = {
-        verb: 'delete',
-        group: resource.group,
-        resource: resource.resource,
-        subresource: write.subresource,
-        name: writtenName(write),
-      };
-      const reason = refusedFor(write, wanted, resource.namespaced);
-      if (reason !== null) {
-        const text = "cannot set an ownerRef on a resource you can't delete";
-        return refuse(write, `${text}: ${reason}, <nil>`);
-      }
-    }
-    for (const owner of newlyBlocking(next, before)) {
-      const apiVersion = stringAt(owner, 'apiVersion');
-      const kind = write.world.kinds.findKind(apiVersion, stringAt(owner, 'kind'))?.resource;
-      const text =
-        'cannot set blockOwnerDeletion if an ownerReference refers to a resource you ' +
-        "can't set finalizers on";
-      if (kind === undefined) return refuse(write, `${text}: no RESTMapping found`);
-      const wanted: Wanted = {
-        verb: 'update',
-        group: kind.group,
-        resource: kind.resource,
-        subresource: 'finalizers',
-        name: stringAt(owner, 'name'),
-      };
-      const reason = refusedFor(write, wanted, kind.namespaced);
-      if (reason !== null) return refuse(write, `${text}: ${reason}, <nil>`);
-    }
-    return null;
-  },
+  validate: (write) => withDecisions(write, (decide) => judge(write, decide)),
 };
+
+function judge(write: Admitted, decide: Decide): Status | null {
+  const next = ownersOf(write.object);
+  const before = ownersOf(write.previous);
+  if (next.length === 0 && before.length === 0) return null;
+  const { resource } = write.served;
+  if (write.operation === 'UPDATE' && !equals(withoutBlocks(next), withoutBlocks(before))) {
+    const wanted: Wanted = {
+      verb: 'delete',
+      group: resource.group,
+      resource: resource.resource,
+      subresource: write.subresource,
+      name: writtenName(write),
+    };
+    const reason = refusedFor(write, decide, wanted, resource.namespaced);
+    if (reason !== null) {
+      const text = "cannot set an ownerRef on a resource you can't delete";
+      return refuse(write, `${text}: ${reason}, <nil>`);
+    }
+  }
+  for (const owner of newlyBlocking(next, before)) {
+    const apiVersion = stringAt(owner, 'apiVersion');
+    const kind = write.world.kinds.findKind(apiVersion, stringAt(owner, 'kind'))?.resource;
+    const text =
+      'cannot set blockOwnerDeletion if an ownerReference refers to a resource you ' +
+      "can't set finalizers on";
+    if (kind === undefined) return refuse(write, `${text}: no RESTMapping found`);
+    const wanted: Wanted = {
+      verb: 'update',
+      group: kind.group,
+      resource: kind.resource,
+      subresource: 'finalizers',
+      name: stringAt(owner, 'name'),
+    };
+    const reason = refusedFor(write, decide, wanted, kind.namespaced);
+    if (reason !== null) return refuse(write, `${text}: ${reason}, <nil>`);
+  }
+  return null;
+}
 
 function newlyBlocking(
   next: readonly JsonValue[],
