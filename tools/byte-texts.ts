@@ -47,7 +47,7 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/machinery/src/printers/printing-digest.ts': ASCII,
   'packages/machinery/src/json/scan.ts': ASCII,
   'packages/client/src/clientcmd/kubeconfig.ts': PEM,
-  'packages/controllers/src/certificates/certificate-parts.ts': PEM,
+  'packages/controllers/src/certificates/controller.ts': PEM,
   'packages/controllers/src/garbagecollector/garbage-graph.ts':
     'what is no UUID is the uid of nothing',
   'packages/scheduler/src/extenders/extender-answer.ts': GO_BYTES,

@@ -9,7 +9,7 @@ import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { parseTime } from '@megaplane/machinery/times';
 import { findCondition } from '../framework/conditions.ts';
 import { livePod } from '../framework/live-pod.ts';
-import type { PartOptions } from '../framework/part-options.ts';
+import type { ControllerContext } from '../framework/controller-context.ts';
 import type { PodRows } from '../framework/pod-rows.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 
@@ -18,7 +18,7 @@ const WORKERS = 1;
 const MARK = Buffer.from('"DisruptionTarget"');
 const CONDITION = 'DisruptionTarget';
 
-export interface StaleDisruptionsOptions extends PartOptions {
+export interface StaleDisruptionsOptions extends ControllerContext {
   readonly pods: PodRows;
   readonly now: () => string;
 }

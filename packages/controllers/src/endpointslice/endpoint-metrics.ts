@@ -2,7 +2,7 @@
 import { exponential } from '@megaplane/client/bucket-histogram';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Counter, Histogram, MetricBoard } from '../framework/metric-board.ts';
+import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
 
 const PER_SYNC: readonly number[] = exponential(2, 15);
 /** What upstream uses where a histogram names none. */

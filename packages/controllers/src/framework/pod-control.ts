@@ -2,7 +2,7 @@
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Announce } from './announce.ts';
+import type { Announce } from './event-recorder.ts';
 import { controllerUid } from './object-cache.ts';
 
 /** Pods that one sync creates or deletes; more for owners of many, see `burstOf`. */

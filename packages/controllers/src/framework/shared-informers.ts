@@ -3,7 +3,7 @@ import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { MetricBoard } from './metric-board.ts';
+import { MetricBoard } from './metrics-registry.ts';
 import { QueueBoard } from './queue-metrics.ts';
 import type { Polling } from '@megaplane/client/informer-options';
 

@@ -10,8 +10,8 @@ import type { Informer } from '@megaplane/client/informer';
 import { isObject, type JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, stringAt } from '@megaplane/machinery/json';
 import type { Random } from '@megaplane/base/random';
-import type { PartOptions } from '../framework/part-options.ts';
-import type { Announce } from '../framework/announce.ts';
+import type { ControllerContext } from '../framework/controller-context.ts';
+import type { Announce } from '../framework/event-recorder.ts';
 import {
   collectionPath,
   groupResourceOf,
@@ -28,7 +28,7 @@ import {
   type OwnerReference,
 } from './garbage-graph.ts';
 import { hashOf } from '../columns/node-scan.ts';
-import type { Counter } from '../framework/metric-board.ts';
+import type { Counter } from '../framework/metrics-registry.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 
 const WORKERS = 64;
@@ -55,7 +55,7 @@ const NUMBER_RESTS_MS = 600_000;
 
 type Live = Extract<ClientResponse, { readonly ok: true }>;
 
-export interface GarbageCollectorOptions extends PartOptions {
+export interface GarbageCollectorOptions extends ControllerContext {
   readonly random: Random;
   readonly announce: Announce;
 }

@@ -5,7 +5,7 @@ import { listAt, numberAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { findCondition } from '../framework/conditions.ts';
 import { parseIndexes } from '../columns/index-set.ts';
 import type { JobPlan } from './job.ts';
-import type { MetricBoard } from '../framework/metric-board.ts';
+import type { MetricBoard } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'job_controller';
 const MODE = 'completion_mode';

@@ -3,19 +3,19 @@ import type { Random } from '@megaplane/base/random';
 import type { Client } from '@megaplane/client/client';
 import { createEventRecorder, type EventRecorder } from '@megaplane/client/event-recorder';
 import { formatTime } from '@megaplane/machinery/times';
-import { eventVersionOf, type Announce } from '../framework/announce.ts';
+import { eventVersionOf, type Announce } from '../framework/event-recorder.ts';
 import type { Authority } from '../certificates/signing.ts';
 import { collectionPath, ResourceDiscovery, type ApiResource } from '../framework/api-resources.ts';
 import { GarbageCollector } from '../garbagecollector/garbage-collector.ts';
 import { defaultServiceAccount, rootCaConfigMap } from '../namespace/namespace-defaults.ts';
 import type { SignToken } from '../serviceaccount/legacy-token.ts';
-import { NamespacePart } from '../namespace/namespace-part.ts';
+import { NamespaceController } from '../namespace/controller.ts';
 import type { LifecycleRules } from '../nodelifecycle/node-lifecycle.ts';
 import { zoneLines } from '../nodelifecycle/node-metrics.ts';
-import { NodePart } from '../nodelifecycle/node-part.ts';
+import { NodeController } from '../nodelifecycle/controller.ts';
 import type { ControllerName, ControllersOptions, Log } from '../framework/options.ts';
 import { PacedClient } from '../framework/paced-client.ts';
-import type { PartOptions } from '../framework/part-options.ts';
+import type { ControllerContext } from '../framework/controller-context.ts';
 import { SharedInformers } from '../framework/shared-informers.ts';
 import { TokenSecrets } from '../serviceaccount/token-secrets.ts';
 import { workloadParts } from './workloads.ts';
@@ -74,7 +74,7 @@ export class Manager {
   readonly #informers: SharedInformers;
   readonly #recorders: Map<string, EventRecorder> = new Map();
   readonly #parts: { start(): void; stop(): void }[] = [];
-  readonly nodePart: NodePart | undefined;
+  readonly nodePart: NodeController | undefined;
   readonly garbage: GarbageCollector | undefined;
   /** Those that work on whatever kinds there are. */
   readonly #followers: ResourceFollower[] = [];
@@ -120,7 +120,7 @@ export class Manager {
   }
 
   /** What a part is given that makes many requests, or has as many workers as a flag says. */
-  #forPart(name: ControllerName): PartOptions {
+  #forPart(name: ControllerName): ControllerContext {
     const { client, options } = this.#given;
     const { concurrentSyncs, requestRate } = options;
     return {
@@ -159,14 +159,14 @@ export class Manager {
     };
   }
 
-  #newNodePart(): NodePart | undefined {
+  #newNodePart(): NodeController | undefined {
     const { chosen, options } = this.#given;
     const isLifecycle = chosen.has('node-lifecycle-controller');
     const isEviction = chosen.has('taint-eviction-controller');
     const isPodGc = chosen.has('pod-garbage-collector-controller');
     const isTtl = chosen.has('ttl-controller');
     if (!isLifecycle && !isEviction && !isPodGc && !isTtl) return undefined;
-    const part = new NodePart({
+    const part = new NodeController({
       ...this.#given,
       informers: this.#informers,
       rules: rulesOf(options),
@@ -194,7 +194,7 @@ export class Manager {
     const isDeletion = chosen.has('namespace-controller');
     if (!isDeletion && defaults.length === 0) return;
     this.#parts.push(
-      new NamespacePart({
+      new NamespaceController({
         ...this.#forPart('namespace-controller'),
         isDeletion,
         defaults,

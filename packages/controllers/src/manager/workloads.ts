@@ -1,27 +1,27 @@
 /** The controllers that keep pods: which of them are wanted, over one table of pods. */
-import { ClusterRolePart } from '../clusterroleaggregation/cluster-role-part.ts';
-import { CronJobPart } from '../cronjob/cron-job-part.ts';
-import { DaemonSetPart } from '../daemonset/daemon-set-part.ts';
-import { DeploymentPart } from '../deployment/deployment-part.ts';
-import { DisruptionPart } from '../disruption/disruption-part.ts';
-import { EndpointsPart } from '../endpointslice/endpoints-part.ts';
-import { JobPart } from '../job/job-part.ts';
+import { ClusterRoleController } from '../clusterroleaggregation/controller.ts';
+import { CronJobController } from '../cronjob/controller.ts';
+import { DaemonSetController } from '../daemonset/controller.ts';
+import { DeploymentController } from '../deployment/controller.ts';
+import { DisruptionController } from '../disruption/controller.ts';
+import { EndpointsController } from '../endpointslice/controller.ts';
+import { JobController } from '../job/controller.ts';
 import { PacedClient } from '../framework/paced-client.ts';
 import { PodRows } from '../framework/pod-rows.ts';
-import { QuotaPart } from '../resourcequota/quota-part.ts';
+import { QuotaController } from '../resourcequota/controller.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from '../replicaset/replicaset.ts';
-import { ReplicaSetPart, type Rolling } from '../replicaset/replicaset-part.ts';
+import { ReplicaSetController, type Rolling } from '../replicaset/controller.ts';
 import {
-  simpleParts,
-  type ForPart,
-  type WorkloadPart,
+  simpleControllers,
+  type ForController,
+  type WorkloadController,
   type WorkloadsOptions,
-} from './simple-parts.ts';
-import { StatefulSetPart } from '../statefulset/stateful-set-part.ts';
-import { StorageProtectionPart } from '../volume/storage-protection-part.ts';
-import { TtlPart } from '../job/ttl-part.ts';
+} from './simple-controllers.ts';
+import { StatefulSetController } from '../statefulset/controller.ts';
+import { StorageProtectionController } from '../volume/storage-protection-controller.ts';
+import { TtlController } from '../job/ttl-after-finished-controller.ts';
 
-function forPartOf(options: WorkloadsOptions): ForPart {
+function forPartOf(options: WorkloadsOptions): ForController {
   const { concurrentSyncs = {}, requestRate } = options.options;
   return (...names) => {
     const counts = names.map((name) => concurrentSyncs[name]).filter((one) => one !== undefined);
@@ -31,10 +31,10 @@ function forPartOf(options: WorkloadsOptions): ForPart {
   };
 }
 
-export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
+export function workloadParts(options: WorkloadsOptions): WorkloadController[] {
   const { chosen, informers, announce } = options;
   const forPart = forPartOf(options);
-  const parts: WorkloadPart[] = [];
+  const parts: WorkloadController[] = [];
   let rows: PodRows | undefined;
   const pods = (): PodRows => (rows ??= new PodRows(informers, options.random.fork('replicas')));
   parts.push(...replicaParts(options, forPart, pods));
@@ -46,7 +46,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
       announce: announce('endpoint-slice-controller'),
     };
     parts.push(
-      new EndpointsPart({
+      new EndpointsController({
         ...forPart('endpointslice-controller', 'endpoints-controller'),
         ...own,
         rules: options.options.slices,
@@ -59,7 +59,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   parts.push(...batchParts(options, forPart, pods));
   if (chosen.has('daemonset-controller')) {
     parts.push(
-      new DaemonSetPart({
+      new DaemonSetController({
         ...forPart('daemonset-controller'),
         pods: pods(),
         announce: announce('daemonset-controller'),
@@ -68,7 +68,7 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   }
   if (chosen.has('statefulset-controller')) {
     parts.push(
-      new StatefulSetPart({
+      new StatefulSetController({
         ...forPart('statefulset-controller'),
         pods: pods(),
         announce: announce('statefulset-controller'),
@@ -79,24 +79,27 @@ export function workloadParts(options: WorkloadsOptions): WorkloadPart[] {
   const isClaims = chosen.has('persistentvolumeclaim-protection-controller');
   const isVolumes = chosen.has('persistentvolume-protection-controller');
   if (isClaims || isVolumes) {
-    parts.push(new StorageProtectionPart({ ...forPart(), pods: pods(), isClaims, isVolumes }));
+    parts.push(
+      new StorageProtectionController({ ...forPart(), pods: pods(), isClaims, isVolumes }),
+    );
   }
-  if (chosen.has('clusterrole-aggregation-controller')) parts.push(new ClusterRolePart(forPart()));
-  parts.push(...simpleParts(options, forPart, pods));
+  if (chosen.has('clusterrole-aggregation-controller'))
+    parts.push(new ClusterRoleController(forPart()));
+  parts.push(...simpleControllers(options, forPart, pods));
   return parts;
 }
 
 /** Jobs, what makes them, and what ends them. */
 function batchParts(
   options: WorkloadsOptions,
-  forPart: ForPart,
+  forPart: ForController,
   pods: () => PodRows,
-): WorkloadPart[] {
+): WorkloadController[] {
   const { chosen, announce } = options;
-  const parts: WorkloadPart[] = [];
+  const parts: WorkloadController[] = [];
   if (chosen.has('job-controller')) {
     parts.push(
-      new JobPart({
+      new JobController({
         ...forPart('job-controller'),
         pods: pods(),
         announce: announce('job-controller'),
@@ -104,11 +107,11 @@ function batchParts(
     );
   }
   if (chosen.has('ttl-after-finished-controller')) {
-    parts.push(new TtlPart(forPart('ttl-after-finished-controller')));
+    parts.push(new TtlController(forPart('ttl-after-finished-controller')));
   }
   if (chosen.has('cronjob-controller')) {
     parts.push(
-      new CronJobPart({
+      new CronJobController({
         ...forPart('cronjob-controller'),
         announce: announce('cronjob-controller'),
       }),
@@ -120,14 +123,14 @@ function batchParts(
 /** Those that count: what may be evicted, and what a namespace uses. */
 function countingParts(
   options: WorkloadsOptions,
-  forPart: ForPart,
+  forPart: ForController,
   pods: () => PodRows,
-): WorkloadPart[] {
+): WorkloadController[] {
   const { chosen, announce } = options;
-  const parts: WorkloadPart[] = [];
+  const parts: WorkloadController[] = [];
   if (chosen.has('disruption-controller')) {
     parts.push(
-      new DisruptionPart({
+      new DisruptionController({
         ...forPart('disruption-controller'),
         pods: pods(),
         announce: announce('controllermanager'),
@@ -136,7 +139,7 @@ function countingParts(
   }
   if (chosen.has('resourcequota-controller')) {
     const own = { pods: pods(), resyncMs: options.options.quotaSyncMs };
-    parts.push(new QuotaPart({ ...forPart('resourcequota-controller'), ...own }));
+    parts.push(new QuotaController({ ...forPart('resourcequota-controller'), ...own }));
   }
   return parts;
 }
@@ -144,11 +147,11 @@ function countingParts(
 /** Deployments, and the sets that they tell how many pods to keep. */
 function replicaParts(
   options: WorkloadsOptions,
-  forPart: ForPart,
+  forPart: ForController,
   pods: () => PodRows,
-): WorkloadPart[] {
+): WorkloadController[] {
   const { chosen, announce } = options;
-  const parts: WorkloadPart[] = [];
+  const parts: WorkloadController[] = [];
   const rolling: Rolling = { isAtWork: () => false };
   for (const [name, kind] of [
     ['replicaset-controller', REPLICA_SET],
@@ -156,11 +159,11 @@ function replicaParts(
   ] as const) {
     if (!chosen.has(name)) continue;
     const own = { kind, rolling, pods: pods(), announce: announce(kind.component) };
-    parts.push(new ReplicaSetPart({ ...forPart(name), ...own }));
+    parts.push(new ReplicaSetController({ ...forPart(name), ...own }));
   }
   if (chosen.has('deployment-controller')) {
     const own = { rolling, pods: pods(), announce: announce('deployment-controller') };
-    parts.push(new DeploymentPart({ ...forPart('deployment-controller'), ...own }));
+    parts.push(new DeploymentController({ ...forPart('deployment-controller'), ...own }));
   }
   return parts;
 }

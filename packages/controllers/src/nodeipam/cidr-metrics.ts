@@ -1,6 +1,6 @@
 /** How much of the blocks is given to nodes, under upstream's names. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Counter, Histogram, MetricBoard } from '../framework/metric-board.ts';
+import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
 import { blockText, type CidrPool } from './cidr-pool.ts';
 
 const SUBSYSTEM = 'node_ipam_controller';

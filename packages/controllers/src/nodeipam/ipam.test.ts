@@ -6,7 +6,7 @@ import { startManager } from '../../test/manager.ts';
 import { WorkloadApi } from '../../test/workload-api.ts';
 import type { ControllersOptions } from '../framework/options.ts';
 import { blockText, CidrPool, parseBlock } from './cidr-pool.ts';
-import { poolsOf } from './node-cidrs-part.ts';
+import { poolsOf } from './controller.ts';
 
 function block(text: string): Exclude<ReturnType<typeof parseBlock>, undefined> {
   const parsed = parseBlock(text);

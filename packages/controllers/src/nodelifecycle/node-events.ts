@@ -3,7 +3,7 @@
  * Events beside them: as with kube-controller-manager, whose recorder keeps a thousand waiting and
  * writes at most twenty a second (`--kube-api-qps`), the rest is not told.
  */
-import type { Announce } from '../framework/announce.ts';
+import type { Announce } from '../framework/event-recorder.ts';
 
 const BURST_MAX = 1000;
 const PER_SECOND = 20;

@@ -3,7 +3,7 @@ import { CONTENT, type Client, type ClientResponse } from '@megaplane/client/cli
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Announce } from '../framework/announce.ts';
+import type { Announce } from '../framework/event-recorder.ts';
 import { conditionsPatch } from '../framework/conditions.ts';
 import { leaseHash } from '../columns/lease-scan.ts';
 import {

@@ -2,10 +2,10 @@
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
-import type { Announce } from '../framework/announce.ts';
+import type { Announce } from '../framework/event-recorder.ts';
 import { conditionsPatch, findCondition } from '../framework/conditions.ts';
 import { Lanes } from '../columns/lanes.ts';
-import type { CollectedPod } from './node-part-metrics.ts';
+import type { CollectedPod } from './metrics.ts';
 
 const DISRUPTED = 'DisruptionTarget';
 const LANES = 64;

@@ -1,6 +1,6 @@
 /** What autoscalers tell of their work, under upstream's names. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Counter, Histogram, MetricBoard } from '../framework/metric-board.ts';
+import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'horizontal_pod_autoscaler_controller';
 const SECONDS: readonly number[] = exponential(0.001, 15);

@@ -1,7 +1,7 @@
 /** How many claims of devices there are, and were asked for, under upstream's names. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { Counter, MetricBoard } from '../framework/metric-board.ts';
+import type { Counter, MetricBoard } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'resourceclaim_controller';
 

@@ -12,7 +12,7 @@ import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { SignToken } from './legacy-token.ts';
-import type { PartOptions } from '../framework/part-options.ts';
+import type { ControllerContext } from '../framework/controller-context.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 import type { InformerHandler } from '@megaplane/client/informer-options';
 
@@ -30,7 +30,7 @@ interface Account {
   readonly uid: string;
 }
 
-export interface TokenSecretsOptions extends PartOptions {
+export interface TokenSecretsOptions extends ControllerContext {
   readonly rootCa: string;
   /** Without it the API server is asked for the tokens. */
   readonly signToken?: SignToken | undefined;

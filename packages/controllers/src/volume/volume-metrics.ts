@@ -1,7 +1,7 @@
 /** How many volumes and claims there are, and are bound, under upstream's names. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Counter, MetricBoard } from '../framework/metric-board.ts';
+import type { Counter, MetricBoard } from '../framework/metrics-registry.ts';
 import { classOf } from './claim-match.ts';
 import { migratedPluginOf } from './provisioning.ts';
 

@@ -6,7 +6,7 @@ import { INSTANCE_TYPE_KEY, ZONE_KEY } from '../contract/api.ts';
 import { assert } from '@megaplane/base/assert';
 import type { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
-import type { NeedMessage } from './demand.ts';
+import type { NeedMessage } from './need-message.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
 import { Operator, type Profile, WhenUnsatisfiable } from './profile.ts';
 import { profileOf } from './profile.ts';

@@ -6,7 +6,7 @@
 import { INSTANCE_TYPE_KEY } from '../contract/api.ts';
 import type { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
-import type { NeedMessage } from './demand.ts';
+import type { NeedMessage } from './need-message.ts';
 import type { Differences } from './differences.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
 import { Operator, type Profile, profileOf } from './profile.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { amountsOf } from './amounts.ts';
 import { BETTER, type Differences, STRICT } from './differences.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
-import type { NeedMessage } from './demand.ts';
+import type { NeedMessage } from './need-message.ts';
 import { Operator, profileOf, WhenUnsatisfiable } from './profile.ts';
 import type { Profile, Requirement } from './profile.ts';
 import { SHARD_DEFAULTS, Shard } from './shard.ts';

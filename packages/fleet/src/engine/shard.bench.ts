@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { Random } from '@megaplane/base/random';
 import { amountsOf } from './amounts.ts';
 import { catalogueOf } from './catalogue.sim.ts';
-import type { NeedMessage } from './demand.ts';
+import type { NeedMessage } from './need-message.ts';
 import { BETTER, STRICT } from './differences.ts';
 import { type Machine, NO_STAMP } from './machine.ts';
 import { Operator, profileOf } from './profile.ts';

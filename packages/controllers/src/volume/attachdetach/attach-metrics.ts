@@ -1,5 +1,5 @@
 /** What is attached where, under upstream's names. */
-import type { Counter, LabelValues, MetricBoard } from '../../framework/metric-board.ts';
+import type { Counter, LabelValues, MetricBoard } from '../../framework/metrics-registry.ts';
 import type { Attachment, Attachments } from './attachments.ts';
 
 const DRIVER = 'kubernetes.io/csi:';
