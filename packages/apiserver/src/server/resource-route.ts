@@ -70,6 +70,7 @@ import { shownObject } from '../managedfields/shown-fields.ts';
 
 /** What the handlers of the verbs work with. */
 export interface RouteParts {
+  /** The server's own; a request may see another view of it. */
   readonly world: World;
   readonly services: Services;
   readonly admission: Admission;
@@ -77,8 +78,8 @@ export interface RouteParts {
   readonly repeated: RepeatedWrites | null;
 }
 
-/** Answers a request for `served`; the caller has authorized it. */
-export function answerResource(parts: RouteParts, call: Call, served: Served): void {
+/** Answers a request for `served`, as `world` shows it; the caller has authorized it. */
+export function answerResource(world: World, parts: RouteParts, call: Call, served: Served): void {
   // the routes of built-in kinds are found first
   const early = served.custom === null ? checkRoute(call, served) : null;
   if (early !== null) {
@@ -109,22 +110,23 @@ export function answerResource(parts: RouteParts, call: Call, served: Served): v
     return;
   }
   call.isRouted = true;
-  const answer = (one: Call): void => answerVerb(parts, one, served);
+  const answer = (one: Call): void => answerVerb(world, parts, one, served);
   // what is behind a proxy reads its bodies itself
   const isOwn = !isProxied(call.info) && !isPassedOn(call.info.subresource);
   const ordinary = (one: Call): void => {
-    if (isOwn) whenRead(parts.world, parts.admission, one, () => answer(one));
+    if (isOwn) whenRead(world, parts.admission, one, () => answer(one));
     else answer(one);
   };
   const isPlain = warning === '' && call.record === null;
-  if (isPlain && parts.repeated?.answer(call, served, ordinary) === true) return;
+  // templates are of what the server itself keeps, in the form that it keeps
+  const { repeated } = parts;
+  if (isPlain && world === parts.world && repeated?.answer(call, served, ordinary) === true) return;
   ordinary(call);
 }
 
-function answerVerb(parts: RouteParts, call: Call, served: Served): void {
-  const { world } = parts;
+function answerVerb(world: World, parts: RouteParts, call: Call, served: Served): void {
   if (call.info.subresource !== '') {
-    answerSubresource(parts, call, served);
+    answerSubresource(world, parts, call, served);
     return;
   }
   const verb = effectiveVerb(call);
@@ -139,25 +141,25 @@ function answerVerb(parts: RouteParts, call: Call, served: Served): void {
       else getObject(world, call, served);
       return;
     case 'list':
-      answerList(parts, call, served, false);
+      answerList(world, parts, call, served, false);
       return;
     case 'watch':
-      answerList(parts, call, served, true);
+      answerList(world, parts, call, served, true);
       return;
     case 'create':
-      answerCreate(contextOf(parts, call, served), call, served);
+      answerCreate(contextOf(world, parts, call, served), call, served);
       return;
     case 'update':
-      answerUpdate(contextOf(parts, call, served), '');
+      answerUpdate(contextOf(world, parts, call, served), '');
       return;
     case 'patch':
-      answerPatch(contextOf(parts, call, served), '');
+      answerPatch(contextOf(world, parts, call, served), '');
       return;
     case 'delete':
-      answerDelete(contextOf(parts, call, served));
+      answerDelete(contextOf(world, parts, call, served));
       return;
     case 'deletecollection':
-      answerDeleteCollection(contextOf(parts, call, served));
+      answerDeleteCollection(contextOf(world, parts, call, served));
       return;
     default:
       call.fail(generic('MethodNotAllowed'));
@@ -254,13 +256,22 @@ const PASSED_OPTIONS: WriteOptions = {
   force: false,
 };
 
-function contextOf(parts: RouteParts, call: Call, served: Served): WriteContext {
-  const { world, services, admission } = parts;
+function contextOf(
+  world: World,
+  { services, admission }: RouteParts,
+  call: Call,
+  served: Served,
+): WriteContext {
   return { world, services, admission, call, served, isDryRun: false };
 }
 
-function answerList(parts: RouteParts, call: Call, served: Served, watch: boolean): void {
-  const { world, services } = parts;
+function answerList(
+  world: World,
+  { services }: RouteParts,
+  call: Call,
+  served: Served,
+  watch: boolean,
+): void {
   const options = readListOptions(call.query, watch, served);
   if (!options.ok) {
     call.fail(options.status);
@@ -427,8 +438,7 @@ function handlerPath({ custom, resource }: Served, subresource: Subresource): st
 }
 
 /** Subresources that show the whole object are verbs on it; all others have code of their own. */
-function answerSubresource(parts: RouteParts, call: Call, served: Served): void {
-  const { world } = parts;
+function answerSubresource(world: World, parts: RouteParts, call: Call, served: Served): void {
   const { info } = call;
   const misuse = checkSubresource(call, served) ?? checkNamed(info);
   const subresource = served.resource.subresources.get(info.subresource);
@@ -437,7 +447,7 @@ function answerSubresource(parts: RouteParts, call: Call, served: Served): void 
     return;
   }
   const verb = subresourceVerb(info.verb, call.exchange.method);
-  const context = contextOf(parts, call, served);
+  const context = contextOf(world, parts, call, served);
   const own = findSubresource(handlerPath(served, subresource), verb);
   const misplaced =
     verb === 'get' || isPassedOn(info.subresource) ? checkPlace(info, served) : null;

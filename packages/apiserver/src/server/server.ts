@@ -336,7 +336,7 @@ export class ApiServer {
     const world = this.parts.world.at(served);
     whenFresh(world, call, served, () => {
       this.#inItsTurn(call, served, () => {
-        answerReadable(call, () => answerResource(this.parts, call, served));
+        answerReadable(call, () => answerResource(world, this.parts, call, served));
       });
     });
   }
