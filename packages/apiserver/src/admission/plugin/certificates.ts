@@ -4,7 +4,6 @@ import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { CONTROLLERS_GROUP, NODES_GROUP } from '../../authorization/component-grants.ts';
 import { MASTERS_GROUP } from '../../request/identity.ts';
 import { refuse } from '../../registry/rest/refusal.ts';
-import type { Admitted } from '../../registry/rest/admitted.ts';
 import type { AdmissionPlugin } from '../admission-plugin.ts';
 import { withDecisions, type Decide } from '../with-decisions.ts';
 
