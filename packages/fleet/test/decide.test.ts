@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import { brotliDecompressSync } from 'node:zlib';
 import { explainLine } from '@megaplane/fleet/explain';
 import { normalCycle } from './decide-results.ts';
 
-const SHARED = resolve(import.meta.dirname, '../../../../shared/data/fleet-vectors');
+const SHARED = corpus('fleet-vectors');
 const RECORDED = join(import.meta.dirname, 'decide.jsonl.br');
 
 interface Scenario {
@@ -43,9 +44,7 @@ test('recorded decisions are the ones that strict mode makes', () => {
   for (const scenario of scenarios) play(JSON.parse(scenario) as Scenario);
 });
 
-const skip = existsSync(SHARED) ? false : `needs the recorded fleet vectors in ${SHARED}`;
-
-test('the same with all recordings that are at hand', { skip }, () => {
+test('the same with all recordings', () => {
   const paths = globSync('*/*.json', { cwd: SHARED });
   const scenarios = paths.map((path) => {
     return JSON.parse(readFileSync(join(SHARED, path), 'utf8')) as Scenario;

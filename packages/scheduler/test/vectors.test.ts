@@ -1,17 +1,16 @@
-// Decisions recorded from real kube-schedulers: `../shared/data/scheduler-vectors`, and beside this
+// Decisions recorded from real kube-schedulers: `testdata/scheduler-vectors`, and beside this
 // file those about generated clusters that had come out otherwise here once, or are rare.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import { explainScenario, explainSharded } from '../src/explain/explain.ts';
 import type { Scenario, StepAnswer } from '../src/explain/explain.ts';
 import { COMPATIBILITY, EXACT, type Compatibility } from '../src/framework/compatibility.ts';
 
-const VECTORS = join(import.meta.dirname, '../../../../shared/data/scheduler-vectors');
+const VECTORS = corpus('scheduler-vectors');
 const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
-const isPresent = existsSync(VECTORS);
-const skip = isPresent ? false : 'recorded decisions are not beside this repository';
 
 type Recorded = {
   readonly feasible?: readonly string[];
@@ -81,10 +80,10 @@ async function checkSharded(file: string, isSelected: (place: number) => boolean
 
 const RECORDED: Compatibility = { ...EXACT, keepsNamespaceSelector: true };
 
-for (const name of isPresent ? readdirSync(VECTORS) : []) {
+for (const name of readdirSync(VECTORS)) {
   if (!name.endsWith('.json')) continue;
   const area = name.slice(0, -'.json'.length);
-  test(`recorded decisions of ${area} are reproduced`, { skip }, () => {
+  test(`recorded decisions of ${area} are reproduced`, () => {
     check(join(VECTORS, name), RECORDED);
   });
 }
@@ -92,10 +91,10 @@ for (const name of isPresent ? readdirSync(VECTORS) : []) {
 /** As 1.36 decides. */
 const NEWER: Compatibility = { ...COMPATIBILITY['1.36'], keepsNamespaceSelector: true };
 
-for (const name of isPresent ? readdirSync(VECTORS) : []) {
+for (const name of readdirSync(VECTORS)) {
   if (!name.endsWith('.json')) continue;
   const area = name.slice(0, -'.json'.length);
-  test(`shards and relays decide about ${area} as one process does`, { skip }, async () => {
+  test(`shards and relays decide about ${area} as one process does`, async () => {
     await checkSharded(join(VECTORS, name), (place) => IS_LONG || place % 3 === 0);
   });
 }
@@ -109,7 +108,7 @@ test('decisions of kube-scheduler 1.36 about generated clusters are reproduced',
 });
 
 for (const name of ['fit-score.json', 'mixed.json']) {
-  test(`decisions of 1.36 in ${name} are reproduced`, { skip }, () => {
+  test(`decisions of 1.36 in ${name} are reproduced`, () => {
     check(join(VECTORS, 'v1.36', name), NEWER);
   });
 }

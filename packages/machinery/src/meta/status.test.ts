@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import * as fields from './fielderrors.ts';
 import { isObject, type JsonValue } from '../json/json-value.ts';
 import { quoted } from '../json/quoting.ts';
@@ -76,8 +77,7 @@ test('bytes are one line of JSON with fields in the order of upstream', () => {
   );
 });
 
-const TRANSCRIPTS = '../shared/data/transcripts/apiserver';
-const skip = existsSync(TRANSCRIPTS) ? false : `${TRANSCRIPTS} is not there`;
+const TRANSCRIPTS = corpus('apiserver-transcripts');
 
 /** Builds the same Status from the reason, details and the free part of a recorded text. */
 function rebuilt(recorded: status.Status): status.Status | undefined {
@@ -101,7 +101,7 @@ function rebuilt(recorded: status.Status): status.Status | undefined {
   return undefined;
 }
 
-test('recorded failures are rebuilt to the byte from resource, name and cause', { skip }, () => {
+test('recorded failures are rebuilt to the byte from resource, name and cause', () => {
   let compared = 0;
   for (const path of globSync(`${TRANSCRIPTS}/*/*.json`)) {
     for (const recorded of statuses(JSON.parse(readFileSync(path, 'utf8')) as JsonValue)) {

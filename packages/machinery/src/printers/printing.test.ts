@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import fc from 'fast-check';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { isObject } from '../json/json-value.ts';
@@ -302,8 +303,7 @@ test('tables carry the object, its metadata or nothing', () => {
   assert.deepEqual(customPrinter.row(object, NOW_MS).cells, ['a', '<unknown>']);
 });
 
-const TABLES = '../shared/data/transcripts/apiserver/representations';
-const skip = existsSync(TABLES) ? false : `${TABLES} is not there`;
+const TABLES = `${corpus('apiserver-transcripts')}/representations`;
 
 interface Step {
   readonly request: { readonly method: string; readonly path: string; readonly body?: JsonObject };
@@ -383,7 +383,7 @@ function replayRow(
   return 1;
 }
 
-test('recorded tables have these columns and cells', { skip }, () => {
+test('recorded tables have these columns and cells', () => {
   let compared = 0;
   const names = 'deployments include-object leases node-states nodes pod-status pods services';
   for (const name of names.split(' ')) {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import { generate } from '../../tools/generate.ts';
 import {
   allStorages,
@@ -16,23 +17,16 @@ import {
 } from './kinds.ts';
 import { findTypeOfKind } from './schema.ts';
 
-const SHARED = join(import.meta.dirname, '../../../../../shared/data/kubernetes');
-const NO_SHARED = existsSync(SHARED)
-  ? false
-  : 'needs the tables of Kubernetes beside the repository (../shared/data/kubernetes)';
+const SHARED = corpus('kubernetes');
 
-test(
-  'the committed tables are what the generator makes of their sources',
-  { skip: NO_SHARED },
-  () => {
-    for (const [name, text] of generate(SHARED)) {
-      const committed = readFileSync(join(import.meta.dirname, 'tables', name), 'utf8');
-      assert.ok(committed === text, `${name} is stale: node packages/machinery/tools/generate.ts`);
-    }
-  },
-);
+test('the committed tables are what the generator makes of their sources', () => {
+  for (const [name, text] of generate(SHARED)) {
+    const committed = readFileSync(join(import.meta.dirname, 'tables', name), 'utf8');
+    assert.ok(committed === text, `${name} is stale: node packages/machinery/tools/generate.ts`);
+  }
+});
 
-test('protobuf numbers agree with the published definitions', { skip: NO_SHARED }, () => {
+test('protobuf numbers agree with the published definitions', () => {
   const published = JSON.parse(readFileSync(join(SHARED, 'proto-fields.json'), 'utf8')) as Record<
     string,
     [number: number, name: string, type: string][]

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import fc from 'fast-check';
 import { fieldErrorText } from '../meta/fielderrors.ts';
 import {
@@ -278,8 +279,7 @@ test('custom resources offer the fields that they declare', () => {
   });
 });
 
-const TRANSCRIPTS = '../shared/data/transcripts/apiserver';
-const skip = existsSync(TRANSCRIPTS) ? false : `${TRANSCRIPTS} is not there`;
+const TRANSCRIPTS = corpus('apiserver-transcripts');
 const KINDS = new Map([
   ['configmaps', ''],
   ['pods', '/Pod'],
@@ -295,7 +295,7 @@ interface Step {
   readonly expect?: { readonly status: number; readonly body?: { readonly message?: unknown } };
 }
 
-test('recorded selectors are refused with the recorded words, or parse', { skip }, () => {
+test('recorded selectors are refused with the recorded words, or parse', () => {
   let refused = 0;
   for (const path of globSync(`${TRANSCRIPTS}/list/{fields,labels}-*.json`)) {
     const { steps } = JSON.parse(readFileSync(path, 'utf8')) as { readonly steps: readonly Step[] };

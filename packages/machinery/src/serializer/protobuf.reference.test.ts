@@ -4,21 +4,15 @@
  * code.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import fc from 'fast-check';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { decodeProtobuf, encodeItem, encodeProtobuf } from './protobuf.ts';
 import { findTypeOfKind, type Shape, type Type } from '../scheme/schema.ts';
 
-const PUBLISHED = join(
-  import.meta.dirname,
-  '../../../../../shared/data/kubernetes/proto-fields.json',
-);
-const NO_PUBLISHED = existsSync(PUBLISHED)
-  ? false
-  : 'needs the definitions of Kubernetes beside the repository (../shared/data/kubernetes)';
+const PUBLISHED = `${corpus('kubernetes')}/proto-fields.json`;
 
 type Definitions = Readonly<Record<string, readonly [number, string, string][]>>;
 interface Wire {
@@ -190,31 +184,27 @@ function objectOf(type: Type, draw: (n: number) => number, depth: number): JsonO
   return object;
 }
 
-test(
-  'a naive reader of the published definitions reads what we write',
-  { skip: NO_PUBLISHED },
-  () => {
-    const reader = new NaiveReader(JSON.parse(readFileSync(PUBLISHED, 'utf8')) as Definitions);
-    fc.assert(
-      fc.property(
-        fc.constantFrom(...KINDS),
-        fc.infiniteStream(fc.nat()),
-        ([version, kind], draws) => {
-          const type = findTypeOfKind(version, kind);
-          assert(type !== undefined);
-          const draw = (n: number): number => (draws.next().value ?? 0) % n;
-          const object = objectOf(type, draw, 0);
-          const bytes = encodeItem(version, kind, object) ?? Buffer.alloc(0);
-          const read = reader.read(`k8s.io.api.${type.name}`, type, bytes);
-          assert.deepEqual(pruned(read), pruned(object));
-          const envelope = encodeProtobuf({ kind, apiVersion: version, ...object });
-          assert(envelope !== undefined);
-          const decoded = decodeProtobuf(envelope, 0, envelope.length);
-          assert(decoded.ok);
-          assert.deepEqual(encodeProtobuf(decoded.object), envelope);
-        },
-      ),
-      { numRuns: 60 },
-    );
-  },
-);
+test('a naive reader of the published definitions reads what we write', () => {
+  const reader = new NaiveReader(JSON.parse(readFileSync(PUBLISHED, 'utf8')) as Definitions);
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...KINDS),
+      fc.infiniteStream(fc.nat()),
+      ([version, kind], draws) => {
+        const type = findTypeOfKind(version, kind);
+        assert(type !== undefined);
+        const draw = (n: number): number => (draws.next().value ?? 0) % n;
+        const object = objectOf(type, draw, 0);
+        const bytes = encodeItem(version, kind, object) ?? Buffer.alloc(0);
+        const read = reader.read(`k8s.io.api.${type.name}`, type, bytes);
+        assert.deepEqual(pruned(read), pruned(object));
+        const envelope = encodeProtobuf({ kind, apiVersion: version, ...object });
+        assert(envelope !== undefined);
+        const decoded = decodeProtobuf(envelope, 0, envelope.length);
+        assert(decoded.ok);
+        assert.deepEqual(encodeProtobuf(decoded.object), envelope);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});

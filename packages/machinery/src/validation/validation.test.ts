@@ -1,8 +1,9 @@
 // shell
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { corpus } from '@megaplane/base/corpus.sim';
 import { applyDefaults } from '../defaults/defaulting.ts';
 import { fieldErrorText, type FieldError } from '../meta/fielderrors.ts';
 import { listAt, objectAt, stringAt, valueAt } from '../json/json.ts';
@@ -14,10 +15,7 @@ import { decodeJsonBody, refit } from '../codec/request-body.ts';
 import { findTypeOfKind } from '../scheme/schema.ts';
 import { validateCreate, validateUpdate } from './validation.ts';
 
-const TRANSCRIPTS = join(import.meta.dirname, '../../../../../shared/data/transcripts/apiserver');
-const NO_TRANSCRIPTS = existsSync(TRANSCRIPTS)
-  ? false
-  : 'needs recorded answers of kube-apiserver beside the repository (../shared/data/transcripts)';
+const TRANSCRIPTS = corpus('apiserver-transcripts');
 
 function prepared(apiVersion: string, kind: string, fields: JsonObject): JsonObject {
   const bytes = Buffer.from(JSON.stringify({ apiVersion, kind, ...fields }));
@@ -215,7 +213,7 @@ function expectedCauses(step: Step): string[] | undefined {
   return items.map((cause) => `${stringAt(cause, 'field')}: ${stringAt(cause, 'message') || '*'}`);
 }
 
-test('recorded refusals and acceptances come out of the rules', { skip: NO_TRANSCRIPTS }, () => {
+test('recorded refusals and acceptances come out of the rules', () => {
   let compared = 0;
   const differing: string[] = [];
   for (const file of globSync('*/*.json', { cwd: TRANSCRIPTS }).sort()) {
