@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Store } from '@megaplane/store/store';
 import { createApiServer } from '../server/assembly.ts';
-import { ConnectionModel, ExchangeModel } from '../server/exchange-model.sim.ts';
+import { ConnectionModel, ExchangeModel } from '../testing/exchange-model.sim.ts';
 import { EmbeddedStorage } from '../storage/embedded/embedded-storage.ts';
 import { identityOf } from '../request/identity.ts';
 import { WAITING_BYTES_MAX } from './fairness.ts';
