@@ -114,7 +114,9 @@ const ROWS: Readonly<Partial<Record<ControllerName, Row>>> = {
       const pools = poolsOf(context.options);
       if (typeof pools === 'string') throw new Error(pools);
       const isPlanned = context.options.nodeCidrAllocator === 'plan';
-      return pools.length === 0 ? undefined : new NodeCidrsController({ ...context, pools, isPlanned });
+      return pools.length === 0
+        ? undefined
+        : new NodeCidrsController({ ...context, pools, isPlanned });
     },
   },
   'service-cidr-controller': {
