@@ -24,7 +24,6 @@ export function envtestCommand(done: (exitCode: number) => void, version: string
     .action(async ({ cacheDir }: Flags) => {
       const { place, isNew } = openLaunchers({
         version,
-        runtime: process.execPath,
         root: join(import.meta.dirname, '../../..'),
         cacheDir: cacheDir ?? cacheDirectory(process.env, process.platform),
         searchPath: process.env['PATH'] ?? '',

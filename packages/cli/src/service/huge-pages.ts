@@ -1,4 +1,6 @@
 // shell: the environment that a process begins with
+import { ownCommand } from './self.ts';
+
 /**
  * How the C library is to deal with memory, told before the program begins.
  *
@@ -64,8 +66,8 @@ export function beginWithHugePages(args: readonly string[]): void {
   if (process.platform !== 'linux' || typeof process.execve !== 'function') return;
   const env = withHugePages(args, process.env);
   if (env === process.env) return;
-  const { execPath, execArgv, argv } = process;
   // What was given on the command line comes last, and counts.
-  const flags = [...(ENGINE_FLAGS.get(args[0]) ?? []), ...execArgv];
-  process.execve(execPath, [execPath, ...flags, ...argv.slice(1)], env);
+  const flags = [...(ENGINE_FLAGS.get(args[0]) ?? []), ...process.execArgv];
+  const own = ownCommand(flags, args, env);
+  process.execve(own.command[0], own.command, own.env);
 }

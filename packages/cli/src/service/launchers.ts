@@ -7,25 +7,23 @@
  * Many live side by side for some seconds, so they are small where a server of a cluster is quick:
  * no huge pages, few arenas, and a young generation that stays in the processor's cache.
  */
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   accessSync,
   chmodSync,
   constants,
   existsSync,
-  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { launchedWords, newestSource, PACK_FILES, writePackFiles } from './launched.ts';
 
 /** Of the engine, and of the C library. */
 const SMALL_FLAGS = ['--max-semi-space-size=1'];
@@ -34,8 +32,6 @@ const OWN_FLAGS: ReadonlyMap<string, readonly string[]> = new Map([
   ['apiserver', ['--no-allocation-site-pretenuring']],
 ]);
 const SMALL_LIBRARY = 'glibc.malloc.arena_max=2:glibc.malloc.trim_threshold=1048576';
-/** What stands in the directory beside the programs. */
-const PACK_FILES = ['index.json', 'text'];
 
 /** What is to be started. */
 export interface LaunchedProgram {
@@ -48,7 +44,6 @@ export interface LaunchedProgram {
 
 export interface LauncherOptions {
   readonly version: string;
-  readonly runtime: string;
   /** The directory of the packages whose programs these are. */
   readonly root: string;
   readonly programs: readonly LaunchedProgram[];
@@ -83,17 +78,16 @@ export interface Launchers {
 export function openLaunchers(options: LauncherOptions): Launchers {
   const kubectl = findProgram('kubectl', options.searchPath);
   const key = createHash('sha256');
-  const { version, runtime, root, programs, cacheDir } = options;
-  key.update(JSON.stringify([version, runtime, root, programs, kubectl, newest(root)]));
+  const { version, root, programs, cacheDir } = options;
+  const { execPath } = process;
+  key.update(JSON.stringify([version, execPath, root, programs, kubectl, newestSource(root)]));
   const place = join(cacheDir, `envtest-${version}-${key.digest('hex').slice(0, 12)}`);
   if (isWhole(place, programs)) return { place, isNew: false };
   let made = '';
   try {
     mkdirSync(cacheDir, { recursive: true, mode: 0o700 });
     made = mkdtempSync(join(cacheDir, 'making-'));
-    const writer = join(root, 'cli/src/pack/write-pack.ts');
-    const flags = ['--disable-warning=ExperimentalWarning', writer, made, version];
-    execFileSync(runtime, flags, { stdio: 'pipe' });
+    writePackFiles(made, version, root);
     for (const program of programs) writeLauncher(made, place, program, options);
     if (kubectl !== '') symlinkSync(kubectl, join(made, 'kubectl'));
     publish(made, place, programs);
@@ -134,20 +128,14 @@ function isWhole(place: string, programs: readonly LaunchedProgram[]): boolean {
   }
 }
 
-/** When a source was last changed: whoever works on them gets a pack of what they are now. */
-function newest(root: string): number {
-  const files = globSync('*/src/**/*.ts', { cwd: root });
-  return Math.max(0, ...files.map((file) => statSync(join(root, file)).mtimeMs));
-}
-
 function writeLauncher(
   dir: string,
   place: string,
   { name, command, help }: LaunchedProgram,
-  { version, runtime, root }: LauncherOptions,
+  { version, root }: LauncherOptions,
 ): void {
   const flags = [...SMALL_FLAGS, ...(OWN_FLAGS.get(command) ?? [])];
-  const words = [runtime, ...flags, join(root, 'cli/bin/packed.cjs'), place, command];
+  const words = launchedWords(place, flags, command, root);
   const lines = [
     '#!/bin/sh',
     `# Made by megaplane ${version}; "megaplane envtest" makes it anew.`,

@@ -3,9 +3,9 @@
 import { afterMs, guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { withHugePages } from '../service/huge-pages.ts';
+import { ownCommand } from '../service/self.ts';
 import { STOP_ON_STDIN_END } from '../service/service.ts';
 import { batchPolicy } from './batch-policy.ts';
 import { ChildLog } from './child-log.ts';
@@ -21,7 +21,6 @@ export interface ChildPlan {
   readonly runtimeFlags: readonly string[];
 }
 
-const ENTRY = join(import.meta.dirname, '..', 'main.ts');
 const READY = /^ready in \d+ ms: (.*)$/;
 const LAST_LINES_MAX = 20;
 
@@ -118,14 +117,14 @@ export class Child {
 
   #spawn(): void {
     const { runtimeFlags, args } = this.#plan;
-    const line = [...batchPolicy(), process.execPath, ...runtimeFlags, ENTRY, ...args];
-    const [command = process.execPath, ...rest] = line;
+    const own = ownCommand(runtimeFlags, args, withHugePages(args, process.env));
+    const [command = own.command[0], ...rest] = [...batchPolicy(), ...own.command];
     // A group of its own, so that a terminal's Ctrl-C reaches the parent alone, which stops the
     // children in their order; the pipe on stdin tells them when the parent itself is killed.
     const child = spawn(command, rest, {
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
-      env: { ...withHugePages(args, process.env), [STOP_ON_STDIN_END]: '1' },
+      env: { ...own.env, [STOP_ON_STDIN_END]: '1' },
     });
     if (this.#process !== undefined) this.restarts++;
     this.#process = child;

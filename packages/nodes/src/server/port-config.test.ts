@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { stageSetFile } from '../stages/stage-sets.ts';
+import { stageSetText } from '../stages/set-texts.ts';
 import { readDocuments } from '../yaml/yaml-fields.ts';
 import { PortConfig } from './port-config.ts';
 import { nodeOfPage, renderPage, type MetricPage } from './metric-pages.ts';
@@ -69,7 +68,7 @@ test("a pod's own rule is asked alone; of the cluster's the first that fits", ()
 
 test('the page of resource metrics that comes along tells what annotations say', () => {
   nowMs = START_MS;
-  const config = configOf(readFileSync(stageSetFile('metrics'), 'utf8'));
+  const config = configOf(stageSetText('metrics'));
   const [page] = config.pages;
   assert(page !== undefined);
   const busy = { 'kwok.x-k8s.io/usage-cpu': '500m', 'kwok.x-k8s.io/usage-memory': '2Mi' };
@@ -97,7 +96,7 @@ test('the page of resource metrics that comes along tells what annotations say',
 
 test('a summary tells of a node and its pods what they use, and have used', () => {
   nowMs = START_MS;
-  const { usage } = configOf(readFileSync(stageSetFile('metrics'), 'utf8'));
+  const { usage } = configOf(stageSetText('metrics'));
   const busy = { 'kwok.x-k8s.io/usage-cpu': '500m', 'kwok.x-k8s.io/usage-memory': '2Mi' };
   const pods = [pod('busy', busy, 'c', 'd')];
   const node = { ...NODE, status: { capacity: { memory: '10Mi' } } };

@@ -7,7 +7,8 @@ import { PortConfig } from '../server/port-config.ts';
 import { stageFunctions } from '../gotemplate/stage-functions.ts';
 import { kustomizedFiles } from './kustomization.ts';
 import type { StageLanguages } from './stage-file.ts';
-import { loadStages, stageSetFile, STAGE_SETS, type KwokFile } from './stage-sets.ts';
+import { stageSetText } from './set-texts.ts';
+import { loadStages, STAGE_SETS, type KwokFile } from './stage-sets.ts';
 import { takeDocument } from './stage-sets.ts';
 import { FileError } from '../yaml/yaml-fields.ts';
 
@@ -25,8 +26,7 @@ export function readKwokFiles(flag: string, names: readonly string[]): readonly 
   const single = names.flatMap((name) => (isPath(name) ? [name] : name.split(',')));
   return single.flatMap((name): KwokFile[] => {
     const set = STAGE_SETS.find((one) => one === name);
-    if (set !== undefined)
-      return [{ name, text: readFileSync(stageSetFile(set), 'utf8'), isSet: true }];
+    if (set !== undefined) return [{ name, text: stageSetText(set), isSet: true }];
     const isDirectory = isPath(name) && statSync(homePath(name)).isDirectory();
     return filesOf(flag, name, isDirectory).map((one) => ({
       name: one,

@@ -19,7 +19,8 @@ import {
   patchRequest,
   type StageResource,
 } from './stage-requests.ts';
-import { STAGE_SETS, stageSetFile } from './stage-sets.ts';
+import { stageSetText } from './set-texts.ts';
+import { STAGE_SETS } from './stage-sets.ts';
 import { chooseStage, delayOf, StageSubject, weightOf, type Stage } from './stage.ts';
 
 const KWOK = 'apiVersion: kwok.x-k8s.io/v1alpha1\n';
@@ -135,7 +136,7 @@ function compiled(object: JsonObject): JsonObject | 'deleted' | 'none' {
 }
 
 test('the fast stages do the same interpreted as compiled', () => {
-  const stages = read(readFileSync(stageSetFile('fast'), 'utf8'));
+  const stages = read(stageSetText('fast'));
   fc.assert(
     fc.property(pod, (object) => {
       assert.deepEqual(played(object, stages), compiled(object));
@@ -146,14 +147,14 @@ test('the fast stages do the same interpreted as compiled', () => {
 
 test('every set that comes along can be read', () => {
   for (const set of STAGE_SETS) {
-    const stages = read(readFileSync(stageSetFile(set), 'utf8'));
+    const stages = read(stageSetText(set));
     // what metrics say needs no stage
     assert(stages.length >= 3 || set === 'metrics', set);
   }
 });
 
 test('a pod goes through the general stages to its end', () => {
-  const stages = read(readFileSync(stageSetFile('general'), 'utf8'));
+  const stages = read(stageSetText('general'));
   let object: JsonObject = {
     metadata: { name: 'p', namespace: 'd', uid: 'u', ownerReferences: [{ kind: 'Job' }] },
     spec: {

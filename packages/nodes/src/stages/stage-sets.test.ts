@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { objectAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -8,7 +7,8 @@ import { findTypeOfKind } from '@megaplane/machinery/schema';
 import { stageFunctions } from '../gotemplate/stage-functions.ts';
 import { readStageFile } from './stage-file.ts';
 import { deleteRequest, patchRequest, type StageResource } from './stage-requests.ts';
-import { stageSetFile, type StageSet } from './stage-sets.ts';
+import { stageSetText } from './set-texts.ts';
+import type { StageSet } from './stage-sets.ts';
 import { chooseStage, delayOf, StageSubject } from './stage.ts';
 
 const PODS: StageResource = { apiVersion: 'v1', kind: 'Pod', resource: 'pods', namespaced: true };
@@ -29,7 +29,7 @@ function stagesOf(set: StageSet) {
     anyAddress: () => '10.1.0.9',
   });
   const clock = { nowMs: () => NOW_MS, random: () => 0 };
-  const text = readFileSync(stageSetFile(set), 'utf8');
+  const text = stageSetText(set);
   return readStageFile(set, text, { functions, clock }).stages;
 }
 

@@ -1,5 +1,4 @@
 /** Which stages play: files that the user names, or the sets that come with the program. */
-import { fileURLToPath } from 'node:url';
 import { PORT_KINDS, type PortConfig } from '../server/port-config.ts';
 import { CONFIGURATION_API_VERSION } from './kwok-configuration.ts';
 import { readStageFile, STAGE_API_VERSION, TOP_FIELDS, type OtherDocument } from './stage-file.ts';
@@ -30,11 +29,6 @@ const KINDS: readonly string[] = ['Stage', ...Object.keys(PORT_KINDS), CONFIGURA
 const KWOK_GROUP = 'kwok.x-k8s.io/';
 
 const EMPTY = 'the file holds no document; kind: Stage is expected, or another one of kwok';
-
-/** The path of a set that comes with the program. */
-export function stageSetFile(name: StageSet): string {
-  return fileURLToPath(new URL(`../../stages/${name}.yaml`, import.meta.url));
-}
 
 /** Takes a document that is no stage; throws a FileError. */
 export type TakeDocument = (document: OtherDocument, file: string) => void;

@@ -49,8 +49,9 @@ export class ReadAhead {
     const batches = Array.from({ length: BATCHES }, () => new SharedArrayBuffer(BATCH_BYTES));
     this.#batches = batches.map((memory) => new ReadBatch(memory));
     const workerData: ReadStart = { files, words: this.#words.buffer, batches, shelf };
-    const file = new URL('./read-worker.ts', import.meta.url);
-    this.#worker = new Worker(file, { workerData, execArgv: [] });
+    this.#worker = new Worker(new URL('./read-worker.ts', import.meta.url), {
+      ...{ workerData, execArgv: [] },
+    });
     // What it cannot do is done, and told, by the thread that waits for it.
     this.#worker.on('error', () => {});
     this.#worker.unref();

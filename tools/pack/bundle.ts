@@ -1,0 +1,154 @@
+/**
+ * The whole program as a few files of plain JavaScript: types are gone, modules are joined, texts
+ * that it reads from beside itself are inside. What `import()` names stays a file of its own, so
+ * that each command loads what it needs.
+ */
+import { globSync, readFileSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { rolldown } from 'rolldown';
+import type { Plugin } from 'rolldown';
+
+export const ROOT: string = join(import.meta.dirname, '../..');
+const CLI = join(ROOT, 'packages/cli');
+
+/** Loaded by Node at run time where somebody has installed them: they hold machine code. */
+const NATIVE = [/^@resvg\//];
+
+/** Entries beside the program: threads, by the name of their file. */
+const THREADS = globSync('packages/*/src/**/*-worker.ts', { cwd: ROOT }).sort();
+
+/** Modules that read files of their package, and the texts that stand in their place. */
+const TEXTS: readonly TextModule[] = [
+  {
+    module: 'packages/nodes/src/stages/set-texts.ts',
+    files: 'packages/nodes/stages/*.yaml',
+    code: (texts) =>
+      `const texts = new Map(${texts});\n` +
+      'export function stageSetText(name) { return texts.get(`${name}.yaml`); }\n',
+  },
+  {
+    module: 'packages/fleet/src/contract/definitions.ts',
+    files: 'packages/fleet/src/contract/definitions/*.yaml',
+    code: (texts) =>
+      `const texts = new Map(${texts});\n` +
+      "const names = ['capacityrequests.yaml', 'upcomingnodes.yaml', 'availablecapacities.yaml'];\n" +
+      "export function definitionsYaml() { return names.map((n) => texts.get(n)).join('---\\n'); }\n",
+  },
+];
+
+/** Modules of the store but for its threads, which are entries. */
+const STORE = /packages[\\/]store[\\/]src[\\/](?!.*-worker\.ts$)/;
+
+interface TextModule {
+  readonly module: string;
+  readonly files: string;
+  readonly code: (texts: string) => string;
+}
+
+export interface Bundled {
+  readonly version: string;
+  /** Names of the files that were made, below the directory. */
+  readonly files: readonly string[];
+  /** Modules of dependencies that are inside, as paths. */
+  readonly foreign: readonly string[];
+}
+
+/** Writes the program to `dir`, whose contents it replaces. Throws where a module is not found. */
+export async function bundle(dir: string): Promise<Bundled> {
+  const version = versionOf(readFileSync(join(CLI, 'package.json'), 'utf8'));
+  rmSync(dir, { recursive: true, force: true });
+  const input: Record<string, string> = { main: join(CLI, 'src/main.ts') };
+  for (const name of ['testing']) {
+    const [file] = globSync(`src/${name}.ts`, { cwd: CLI });
+    if (file !== undefined) input[name] = join(CLI, file);
+  }
+  for (const file of THREADS) input[basename(file, '.ts')] = join(ROOT, file);
+  const build = await rolldown({
+    input,
+    platform: 'node',
+    cwd: ROOT,
+    external: NATIVE,
+    plugins: [standIns(), threads(), libraryAtOnce()],
+    transform: { define: { MEGAPLANE_VERSION: JSON.stringify(version) } },
+    treeshake: true,
+    preserveEntrySignatures: 'allow-extension',
+    onLog: (level, log) => {
+      if (level === 'warn' && log.code !== 'INEFFECTIVE_DYNAMIC_IMPORT')
+        throw new Error(`bundle: ${log.message}`);
+    },
+  });
+  const { output } = await build.write({
+    dir,
+    format: 'cjs',
+    entryFileNames: '[name].cjs',
+    // The last net around the program knows the store's errors by where they were thrown.
+    chunkFileNames: (chunk) => (isStore(chunk.moduleIds) ? 'store/src/[name].cjs' : '[name].cjs'),
+    codeSplitting: {
+      groups: [{ name: 'store', test: STORE, includeDependenciesRecursively: false }],
+    },
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    exports: 'named',
+    sourcemap: false,
+  });
+  await build.close();
+  const modules = output.flatMap((one) => (one.type === 'chunk' ? one.moduleIds : []));
+  return {
+    version,
+    files: output.map((one) => one.fileName).sort(),
+    foreign: modules.filter((path) => path.includes('node_modules')).sort(),
+  };
+}
+
+function versionOf(manifest: string): string {
+  return (JSON.parse(manifest) as { readonly version: string }).version;
+}
+
+function isStore(modules: readonly string[]): boolean {
+  return modules.length > 0 && modules.every((path) => STORE.test(path));
+}
+
+/** Modules that are others once the program is bundled. */
+function standIns(): Plugin {
+  return {
+    name: 'stand-ins',
+    load(id) {
+      const path = id.slice(ROOT.length + 1);
+      if (path === 'packages/cli/src/service/self.ts') {
+        return readFileSync(join(ROOT, 'tools/pack/packed-self.ts'), 'utf8');
+      }
+      const found = TEXTS.find(({ module }) => module === path);
+      if (found === undefined) return null;
+      const files = globSync(found.files, { cwd: ROOT }).sort();
+      const texts = files.map((file) => [basename(file), readFileSync(join(ROOT, file), 'utf8')]);
+      return { code: found.code(JSON.stringify(texts)), moduleType: 'js' };
+    },
+  };
+}
+
+const THREAD = /new Worker\(\s*new URL\('\.\/([\w-]+)\.ts', import\.meta\.url\)/g;
+
+function threads(): Plugin {
+  return {
+    name: 'threads',
+    transform(code, id) {
+      if (!id.endsWith('.ts') || !code.includes('new Worker(')) return null;
+      const changed = code.replace(THREAD, "new PackedWorker('$1'");
+      if (changed === code) throw new Error(`${id}: a thread whose file is not told by a URL`);
+      const from = JSON.stringify(join(ROOT, 'tools/pack/packed-worker.ts'));
+      return `import { PackedWorker } from ${from};\n${changed}`;
+    },
+  };
+}
+
+const LOAD = 'const load = createRequire(import.meta.url);\n';
+
+/** A library that is loaded in the middle of a turn, when the first document comes. */
+function libraryAtOnce(): Plugin {
+  return {
+    name: 'library at once',
+    transform(code, id) {
+      if (!id.endsWith('.ts') || !code.includes(LOAD)) return null;
+      return code.replace(LOAD, '').replaceAll(/\bload\('([^']+)'\)/g, "require('$1')");
+    },
+  };
+}
