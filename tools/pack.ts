@@ -1,5 +1,5 @@
 /**
- * Makes what is shipped: `node tools/pack.ts npm | executable | oci [--out DIR] [--arch x64|arm64]`.
+ * Makes what is shipped: `node tools/pack.ts WHAT... [--out DIR] [--arch x64|arm64]`.
  * What is made stands in `./dist` unless told otherwise; its paths are printed, one a line.
  */
 import { mkdirSync } from 'node:fs';
@@ -8,12 +8,16 @@ import { parseArgs } from 'node:util';
 import { ARCHITECTURES, packExecutable, type Architecture } from './pack/executable.ts';
 import { packImage } from './pack/image.ts';
 import { packNpm } from './pack/npm-package.ts';
+import { packChart, packCompletions, packUnits } from './pack/plain-files.ts';
 
 const USAGE =
-  'usage: node tools/pack.ts npm | executable | oci [--out DIR] [--arch x64|arm64]\n' +
+  'usage: node tools/pack.ts WHAT... [--out DIR] [--arch x64|arm64]\n' +
   '  npm         megaplane-VERSION.tgz, for npm install\n' +
   '  executable  one file for Linux that needs no Node\n' +
-  '  oci         an image as an OCI layout and as an archive of it\n';
+  '  oci         an image as an OCI layout and as an archive of it\n' +
+  '  helm        the chart\n' +
+  '  systemd     units, to be unpacked at /\n' +
+  '  completion  scripts for bash, zsh and fish\n';
 const EXIT_USAGE = 2;
 
 /** What is made of each word; a path each. */
@@ -21,6 +25,9 @@ const PACKERS: ReadonlyMap<string, (out: string, arch: Architecture) => Promise<
   ['npm', (out) => packNpm(out)],
   ['executable', packExecutable],
   ['oci', packImage],
+  ['helm', packChart],
+  ['systemd', packUnits],
+  ['completion', packCompletions],
 ]);
 
 function fail(text: string, exitCode: number): void {
