@@ -338,6 +338,22 @@ const APISERVER: Dashboard = {
   ],
 };
 
+const PROCESS_ROW: Row = {
+  title: 'Process',
+  panels: [
+    ...PROCESS,
+    {
+      title: 'Heap',
+      unit: 'bytes',
+      queries: {
+        total: now('nodejs_heap_size_total_bytes'),
+        used: now('nodejs_heap_size_used_bytes'),
+        'outside of it': now('nodejs_external_memory_bytes'),
+      },
+    },
+  ],
+};
+
 const CALLS: Row = {
   title: 'Calls to the API server',
   panels: [
@@ -445,6 +461,7 @@ const SCHEDULER: Dashboard = {
       ],
     },
     CALLS,
+    PROCESS_ROW,
   ],
 };
 
@@ -514,6 +531,7 @@ const CONTROLLERS: Dashboard = {
       ],
     },
     CALLS,
+    PROCESS_ROW,
   ],
 };
 
@@ -572,6 +590,7 @@ const NODES: Dashboard = {
         },
       ],
     },
+    PROCESS_ROW,
   ],
 };
 
@@ -645,6 +664,7 @@ const FLEET: Dashboard = {
         },
       ],
     },
+    PROCESS_ROW,
   ],
 };
 

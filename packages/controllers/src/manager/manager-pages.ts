@@ -4,6 +4,7 @@ import { turnOver } from '@megaplane/base/deferred';
 import { HealthCounts } from '@megaplane/client/health-counts';
 import { healthPage, type HealthChecks } from '@megaplane/client/health-pages';
 import type { Page, PageRequest } from '@megaplane/client/http-endpoint';
+import { processMetrics } from '@megaplane/client/process-metrics';
 import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -43,7 +44,7 @@ export class ManagerPages {
     const { metrics, configz, nowMs } = this.#options;
     switch (path) {
       case '/metrics':
-        return { contentType: METRICS_TYPE, text: metrics() };
+        return { contentType: METRICS_TYPE, text: metrics() + processMetrics() };
       case '/metrics/slis':
         return {
           contentType: METRICS_TYPE,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { pauseMs, unawaited } from '@megaplane/base/deferred';
 import type { Page } from '@megaplane/client/http-endpoint';
+import { processMetrics } from '@megaplane/client/process-metrics';
 import { systemTimers } from '@megaplane/client/system-timers';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcCallHandler } from '@megaplane/wire/grpc';
@@ -103,7 +104,7 @@ export class ShardServer {
     const contentType = 'text/plain; version=0.0.4';
     const { paused } = this.#options.engine;
     if (path === '/metrics') {
-      return { contentType, text: metricsPage(this.#core, paused) };
+      return { contentType, text: metricsPage(this.#core, paused) + processMetrics() };
     }
     if (path === '/healthz' || path === '/livez') return { contentType: 'text/plain', text: 'ok' };
     if (path !== '/readyz') return null;

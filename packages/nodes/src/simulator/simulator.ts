@@ -4,6 +4,7 @@ import { afterMs, everyMs } from '@megaplane/base/deferred';
 import { randomUUID } from 'node:crypto';
 import type { Client, ClientLimits } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
+import { processMetrics } from '@megaplane/client/process-metrics';
 import { stringAt } from '@megaplane/machinery/json';
 import { frontProxyOf, type FrontProxy } from '../server/front-proxy.ts';
 import { KubeletData } from '../server/kubelet-data.ts';
@@ -137,7 +138,7 @@ async function openPort(parts: PortParts): Promise<KubeletPort> {
     config,
     data: new KubeletData(client),
     nowMs: () => client.timers.wallMs(),
-    metrics: () => metrics.text(),
+    metrics: () => metrics.text() + processMetrics(),
     nodeNames: () => world()?.nodeNames() ?? [],
     nodeValues: (way) => world()?.nodeValues(way) ?? new Uint8Array(0),
     nodeNameAt: (row) => world()?.nodeNameAt(row) ?? '',

@@ -4,6 +4,7 @@ import { everyMs, nextTurn } from '@megaplane/base/deferred';
 import { hostname } from 'node:os';
 import type { Client } from '@megaplane/client/client';
 import { createKubeClient, type KubeClient } from '@megaplane/client/kube-client';
+import { processMetrics } from '@megaplane/client/process-metrics';
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { createLeaderElection, type LeaderElection } from '@megaplane/client/leader-election';
 import { serveSecurely, type SecureAddress } from '@megaplane/client/secure-endpoint';
@@ -245,7 +246,7 @@ class SchedulerProgram {
     const facts = this.#facts;
     switch (path) {
       case '/metrics':
-        return { contentType: METRICS_TYPE, text: this.#metricsText() };
+        return { contentType: METRICS_TYPE, text: this.#metricsText() + processMetrics() };
       case '/metrics/slis':
         return { contentType: METRICS_TYPE, text: this.#health.text(facts.startedMs / 1000) };
       case '/metrics/resources':
