@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path/posix';
 import { getAsset } from 'node:sea';
 import { setFlagsFromString } from 'node:v8';
-import { compileFunction } from 'node:vm';
+import { compileFunction, constants } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
 interface Loaded {
@@ -27,7 +27,11 @@ function load(name: string): unknown {
   if (known !== undefined) return known.exports;
   const filename = `megaplane:/${name}`;
   const parameters = ['exports', 'require', 'module', '__filename', '__dirname'];
-  const run = compileFunction(getAsset(name, 'utf8'), parameters, { filename });
+  const run = compileFunction(getAsset(name, 'utf8'), parameters, {
+    filename,
+    // plug-ins of users are files
+    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  });
   const module: Loaded = { exports: {} };
   loaded.set(name, module);
   const demand = (asked: string): unknown =>
