@@ -1,6 +1,8 @@
 // A clean directory, one package, and nothing of the repository: what a newcomer has.
 import assert from 'node:assert/strict';
-import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -81,6 +83,30 @@ test('one npm package installs without the repository and brings a cluster up', 
   assert.match(says(clean, 'npx', 'megaplane', 'fleet', 'definitions'), /CapacityRequest/);
 });
 
+test('the page is inside the package', async () => {
+  const clean = join(folder, 'clean');
+  const program = join(clean, 'node_modules/megaplane/bin/megaplane.cjs');
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  const size = ['--nodes', '1', '--ephemeral', '--secure-port', '0', '--output', 'json'];
+  const args = [program, 'up', ...size, '--page-port', `${port}`];
+  const up = spawn(process.execPath, args, { cwd: clean, env: ENV });
+  try {
+    const [summary] = (await once(up.stdout, 'data')) as [Buffer];
+    const { page } = JSON.parse(summary.toString()) as { readonly page: string };
+    const first = await fetch(page, { redirect: 'manual' });
+    const cookie = (first.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const script = await fetch(new URL('/page.js', page), { headers: { cookie } });
+    assert.equal(script.status, 200);
+    assert((await script.text()).length > 20_000);
+  } finally {
+    up.kill('SIGINT');
+    await once(up, 'exit');
+  }
+});
+
 test('the package tells of its licences and of what is inside', () => {
   const dir = join(folder, 'npm');
   const bill = JSON.parse(readFileSync(join(dir, 'sbom.cdx.json'), 'utf8')) as {
@@ -89,7 +115,8 @@ test('the package tells of its licences and of what is inside', () => {
   };
   assert.equal(bill.specVersion, '1.6');
   const names = bill.components.map(({ name }) => name);
-  for (const name of ['commander', 'yaml', 're2js']) assert(names.includes(name), name);
+  for (const name of ['commander', 'yaml', 're2js', 'preact', 'uplot'])
+    assert(names.includes(name), name);
   assert(!names.includes('typescript') && !names.some((name) => name.startsWith('@megaplane')));
   assert(bill.components.every(({ hashes = [] }) => hashes.length === 1));
   const notices = readFileSync(join(dir, 'THIRD-PARTY-NOTICES.txt'), 'utf8');

@@ -3,6 +3,7 @@
  * that it reads from beside itself are inside. What `import()` names stays a file of its own, so
  * that each command loads what it needs.
  */
+import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -38,6 +39,38 @@ const TEXTS: readonly TextModule[] = [
 
 /** Modules of the store but for its threads, which are entries. */
 const STORE = /packages[\\/]store[\\/]src[\\/](?!.*-worker\.ts$)/;
+
+/** The module that has the files of the live page, and the program that bundles them. */
+const PAGE_MODULE = 'packages/cli/src/page/files.ts';
+const PAGE = join(ROOT, 'packages/dashboard');
+const PAGE_BYTES_MAX = 8 * 2 ** 20;
+
+/** The page is inside as texts: nothing of it lies beside the program. */
+function pageModule(): string {
+  const options = { encoding: 'utf8', maxBuffer: PAGE_BYTES_MAX } as const;
+  const texts = execFileSync(process.execPath, [join(PAGE, 'tools/build.ts')], options);
+  return `const texts = new Map(Object.entries(${texts}));
+const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
+const typeOf = (name) => {
+  const type = types[name.split('.').at(-1)];
+  return type.startsWith('text/') ? type + '; charset=utf-8' : type;
+};
+export const PAGE_FILES = [...texts.keys()];
+export async function loadPageFiles() {
+  return new Map([...texts].map(([name, text]) => [
+    name, { contentType: typeOf(name), bytes: Buffer.from(text) },
+  ]));
+}
+`;
+}
+
+/** Manifests of the packages that are inside the page. */
+function pageDependencies(): string[] {
+  const text = readFileSync(join(PAGE, 'package.json'), 'utf8');
+  const { dependencies = {} } = JSON.parse(text) as { readonly dependencies?: object };
+  const names = Object.keys(dependencies).filter((name) => !name.startsWith('@megaplane/'));
+  return names.map((name) => join(ROOT, 'node_modules', name, 'package.json'));
+}
 
 interface TextModule {
   readonly module: string;
@@ -92,6 +125,7 @@ export async function bundle(dir: string): Promise<Bundled> {
   });
   await build.close();
   const modules = output.flatMap((one) => (one.type === 'chunk' ? one.moduleIds : []));
+  modules.push(...pageDependencies());
   return {
     version,
     files: output.map((one) => one.fileName).sort(),
@@ -116,6 +150,7 @@ function standIns(): Plugin {
       if (path === 'packages/cli/src/service/self.ts') {
         return readFileSync(join(ROOT, 'tools/pack/packed-self.ts'), 'utf8');
       }
+      if (path === PAGE_MODULE) return { code: pageModule(), moduleType: 'js' };
       const found = TEXTS.find(({ module }) => module === path);
       if (found === undefined) return null;
       const files = globSync(found.files, { cwd: ROOT }).sort();
