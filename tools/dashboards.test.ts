@@ -11,7 +11,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { after, test } from 'node:test';
 import { parse } from 'yaml';
 import { startCluster } from '../packages/cli/test/cluster.ts';
-import { DASHBOARDS, type Part } from './monitoring/dashboards.ts';
+import { DASHBOARDS } from './monitoring/dashboards.ts';
+import type { Part } from './monitoring/panels.ts';
 import { grafanaJson } from './monitoring/grafana.ts';
 import { askedBy, shownBy } from './monitoring/queries.ts';
 

@@ -25,8 +25,8 @@ const HELM = ['helm', join(homedir(), 'go/bin/helm')].find(
   (path) => spawnSync(path, ['version', '--short']).status === 0,
 );
 const skip = HELM === undefined && 'no helm: go install helm.sh/helm/v3/cmd/helm@v3.19.0';
-const CATALOGUE =
-  'offers:\n  - { instanceType: m, zones: [a], capacityType: OnDemand, slots: 5, price: 1, resources: { cpu: 4, memory: 16Gi } }\n';
+const OFFER = '{ instanceType: m, zones: [a], capacityType: OnDemand, slots: 5, price: 1, ';
+const CATALOGUE = `offers:\n  - ${OFFER}resources: { cpu: 4, memory: 16Gi } }\n`;
 
 function helm(words: readonly string[], env: NodeJS.ProcessEnv = {}): SpawnSyncReturns<string> {
   const settings = { HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder };

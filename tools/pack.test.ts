@@ -215,11 +215,13 @@ test('the image is small, whole and runs as nobody on a read-only root', (t) => 
     t.skip('running the image wants root and unshare (apt-get install util-linux)');
     return;
   }
-  const script =
-    `mount --bind ${root} ${root}; mount -o remount,ro,bind ${root}; ` +
-    `mount -t proc none ${root}/proc; mount -t tmpfs -o uid=65532 none ${root}/data; mkdir ${root}/data/t; chown 65532 ${root}/data/t; ` +
-    `exec chroot --userspec=65532:65532 ${root} /usr/bin/megaplane up --nodes 2 --data-dir /data/t ` +
-    '--secure-port 0 --exit-when ready --output json';
+  const up = 'up --nodes 2 --data-dir /data/t --secure-port 0 --page-port 0 --exit-when ready';
+  const script = [
+    `mount --bind ${root} ${root}; mount -o remount,ro,bind ${root}`,
+    `mount -t proc none ${root}/proc; mount -t tmpfs -o uid=65532 none ${root}/data`,
+    `mkdir ${root}/data/t; chown 65532 ${root}/data/t`,
+    `exec chroot --userspec=65532:65532 ${root} /usr/bin/megaplane ${up} --output json`,
+  ].join('\n');
   const result = run(dir, ['unshare', '-m', 'sh', '-c', script], {
     ...{ HOME: '/data', PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
   });

@@ -1,5 +1,5 @@
 /** A dashboard as Grafana reads it (schema version 39, Grafana 10 and newer). */
-import type { Dashboard, Panel } from './dashboards.ts';
+import type { Dashboard, Panel } from './panels.ts';
 
 const COLUMNS = 24;
 const PANEL_WIDTH = 8;

@@ -32,8 +32,10 @@ const TEXTS: readonly TextModule[] = [
     files: 'packages/fleet/src/contract/definitions/*.yaml',
     code: (texts) =>
       `const texts = new Map(${texts});\n` +
-      "const names = ['capacityrequests.yaml', 'upcomingnodes.yaml', 'availablecapacities.yaml'];\n" +
-      "export function definitionsYaml() { return names.map((n) => texts.get(n)).join('---\\n'); }\n",
+      "const names = ['capacityrequests', 'upcomingnodes', 'availablecapacities'];\n" +
+      'export function definitionsYaml() {\n' +
+      "  return names.map((name) => texts.get(name + '.yaml')).join('---\\n');\n" +
+      '}\n',
   },
 ];
 
@@ -141,15 +143,20 @@ function isStore(modules: readonly string[]): boolean {
   return modules.length > 0 && modules.every((path) => STORE.test(path));
 }
 
+/** Modules of the program, and those that stand in their place here. */
+const STAND_INS: ReadonlyMap<string, string> = new Map([
+  ['packages/cli/src/service/self.ts', 'tools/pack/packed-self.ts'],
+  ['packages/cli/src/service/launched.ts', 'tools/pack/packed-launched.ts'],
+]);
+
 /** Modules that are others once the program is bundled. */
 function standIns(): Plugin {
   return {
     name: 'stand-ins',
     load(id) {
       const path = id.slice(ROOT.length + 1);
-      if (path === 'packages/cli/src/service/self.ts') {
-        return readFileSync(join(ROOT, 'tools/pack/packed-self.ts'), 'utf8');
-      }
+      const instead = STAND_INS.get(path);
+      if (instead !== undefined) return readFileSync(join(ROOT, instead), 'utf8');
       if (path === PAGE_MODULE) return { code: pageModule(), moduleType: 'js' };
       const found = TEXTS.find(({ module }) => module === path);
       if (found === undefined) return null;

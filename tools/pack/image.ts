@@ -1,5 +1,5 @@
 /**
- * An image of the Open Container Initiative, as a layout in a directory and as one archive of it. No
+ * An image of the Open Container Initiative, as a layout in a directory and as an archive of it. No
  * daemon and no other program builds it: the root has the executable, the C library that it wants,
  * and nothing else. It runs as nobody in particular, on a root that may be read-only.
  */

@@ -58,34 +58,16 @@ function siteText(path: string, text: string): string {
   return linked.includes('{{') ? `::: v-pre\n\n${linked}\n\n:::\n` : linked;
 }
 
+/** `site/home.md`, with the pictures that there are. */
 function firstPage(): string {
-  const picture = (name: string, alt: string): string =>
-    existsSync(join(ROOT, 'docs/pictures', name)) ? `\n![${alt}](./pictures/${name})\n` : '';
-  return `---
-layout: home
-hero:
-  name: Megaplane
-  text: A Kubernetes control plane that holds a million nodes
-  tagline: Store, API server, scheduler, controllers and simulated nodes. Each part can be taken alone.
-  actions:
-    - { theme: brand, text: Ten minutes, link: /tutorial }
-    - { theme: alt, text: Install, link: /packages }
-    - { theme: alt, text: Figures, link: /figures }
-features:
-  - { title: A cluster in a second, details: 'megaplane up: 10,000 simulated nodes on a laptop, a million on a larger one.', link: /up }
-  - { title: Drop-in parts, details: 'etcd, kube-apiserver, kube-scheduler, kwok: the same flags, the same wire.', link: /commands }
-  - { title: For authors, details: 'envtest, chaos, explanations of each decision of the scheduler.', link: /howto/author-of-a-controller }
----
-
-## What it looks like
-${picture('terminal.svg', 'megaplane up and kubectl in a terminal')}${picture('page-cluster.png', 'the live page: the nodes of a cluster')}
-## How the parts stand
-
-    clients ── HTTPS ──► apiserver ──► embedded store, or any etcd
-                             ▲
-             ┌───────────────┼────────────────┬──────────────┐
-        scheduler       controllers      simulated nodes   fleet
-`;
+  const pictures = [
+    ['terminal.svg', 'megaplane up and kubectl in a terminal'],
+    ['page-cluster.png', 'the live page: the nodes of a cluster'],
+  ] as const;
+  const found = pictures.filter(([name]) => existsSync(join(ROOT, 'docs/pictures', name)));
+  const links = found.map(([name, alt]) => `\n![${alt}](./pictures/${name})\n`);
+  const text = readFileSync(join(ROOT, 'site/home.md'), 'utf8');
+  return text.replace('PICTURES', links.join(''));
 }
 
 export interface SidebarItem {

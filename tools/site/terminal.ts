@@ -21,7 +21,8 @@ export function terminalSvg(title: string, lines: readonly Line[]): string {
     const y = PADDING + LINE_HEIGHT * (at + 1);
     const kind = isTyped ? ' class="t"' : '';
     const delay = `animation-delay:${(atMs / 1000).toFixed(2)}s`;
-    return `<text x="${PADDING}" y="${y}" style="${delay}"${kind}>${escaped(text.slice(0, COLUMNS))}</text>`;
+    const where = `x="${PADDING}" y="${y}" style="${delay}"${kind}`;
+    return `<text ${where}>${escaped(text.slice(0, COLUMNS))}</text>`;
   });
   const scrolls = lines.slice(ROWS).map(({ atMs }, at) => {
     return { atMs, up: (at + 1) * LINE_HEIGHT };
@@ -32,10 +33,12 @@ export function terminalSvg(title: string, lines: readonly Line[]): string {
     return `${share}%{transform:translateY(-${up}px)}`;
   });
   const last = scrolls.at(-1)?.up ?? 0;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="${escaped(title)}">
+  const frame = `viewBox="0 0 ${width} ${height}" width="${width}" role="img"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${frame} aria-label="${escaped(title)}">
 <title>${escaped(title)}</title>
 <style>
-text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#d6deeb;white-space:pre;opacity:0;animation:s 1ms forwards}
+text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#d6deeb;white-space:pre}
+text{opacity:0;animation:s 1ms forwards}
 .t{fill:#7fdbca;font-weight:600}
 @keyframes s{to{opacity:1}}
 @keyframes u{0%{transform:none}${steps.join('')}100%{transform:translateY(-${last}px)}}

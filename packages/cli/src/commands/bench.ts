@@ -20,6 +20,7 @@ const BENCHES = {
   controllers: 'scaling, daemons and owners of many: what controllers and API server spend',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
+  start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',
   compare: 'the same work on ours, etcd and kube-apiserver, as ratios',
   nodes: 'creates Nodes on any server, by number',
