@@ -103,6 +103,12 @@ export async function bundle(dir: string): Promise<Bundled> {
     platform: 'node',
     cwd: ROOT,
     external: NATIVE,
+    // Its file for Node asks for a canvas that holds machine code; plots are made as SVG.
+    resolve: {
+      alias: {
+        'vega-canvas': join(ROOT, 'node_modules/vega-canvas/build/vega-canvas.browser.js'),
+      },
+    },
     plugins: [standIns(), threads(), libraryAtOnce()],
     transform: { define: { MEGAPLANE_VERSION: JSON.stringify(version) } },
     treeshake: true,

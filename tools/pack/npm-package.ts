@@ -59,6 +59,9 @@ function manifest(version: string, hasTypes: boolean): string {
       },
       engines: root.engines,
       optionalDependencies: root.optionalDependencies,
+      // Plots as PNG, where somebody wants them: it holds machine code.
+      peerDependencies: { '@resvg/resvg-js': '2.6.2' },
+      peerDependenciesMeta: { '@resvg/resvg-js': { optional: true } },
     },
     null,
     2,

@@ -16,10 +16,10 @@ import { createPods } from '../up/workload.ts';
 import { graphsOf } from './graphs.ts';
 import { reportPage } from './report-page.ts';
 import { RunRecorder, type RunRecord } from './run-record.ts';
+import { ownCommand } from '../service/self.ts';
 
 const LOOK_EVERY_MS = 1000;
 const TELL_EVERY_MS = 5000;
-const ENTRY = join(import.meta.dirname, '..', 'main.ts');
 const METRICS = /https?:\/\/[^\s,;]+\/metrics/;
 
 export interface MillionOptions {
@@ -147,7 +147,10 @@ async function withCluster(
 }
 
 function start(args: readonly string[], end: AbortController): ChildProcess {
-  const child = spawn(process.execPath, [ENTRY, ...args], {
+  const { command, env } = ownCommand([], args, process.env);
+  const [program, ...words] = command;
+  const child = spawn(program, words, {
+    env,
     stdio: ['ignore', 'pipe', 'inherit'],
     // a terminal's Ctrl-C is for this process, which ends the other one when it has looked
     detached: true,

@@ -1,15 +1,14 @@
 // shell: runs a command of this program
 /** `scheduler explain` for one pod, one at a time: it reads the whole cluster. */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { ownCommand } from '../service/self.ts';
 
 /** Beyond so many nodes reading all is not done at a click. */
 export const EXPLAINED_NODES_MAX = 20_000;
 const EXPLAIN_MS_MAX = 60_000;
 const EXPLAIN_BYTES_MAX = 1024 * 1024;
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
-const ENTRY = join(import.meta.dirname, '..', 'main.ts');
 
 let isExplaining = false;
 
@@ -30,13 +29,11 @@ export async function explainPod(
   if (isExplaining) throw new Error('another pod is being explained; try again in a moment');
   isExplaining = true;
   try {
-    const args = [ENTRY, 'scheduler', 'explain', name, '-n', namespace];
-    const options = { timeout: EXPLAIN_MS_MAX, maxBuffer: EXPLAIN_BYTES_MAX };
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [...args, '--kubeconfig', kubeconfig],
-      options,
-    );
+    const words = ['scheduler', 'explain', name, '-n', namespace, '--kubeconfig', kubeconfig];
+    const { command, env } = ownCommand([], words, process.env);
+    const [program, ...args] = command;
+    const options = { env, timeout: EXPLAIN_MS_MAX, maxBuffer: EXPLAIN_BYTES_MAX };
+    const { stdout } = await promisify(execFile)(program, args, options);
     return stdout;
   } catch (error) {
     const { stderr, stdout } = error as { readonly stderr?: string; readonly stdout?: string };
