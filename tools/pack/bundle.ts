@@ -155,14 +155,21 @@ const STAND_INS: ReadonlyMap<string, string> = new Map([
   ['packages/cli/src/service/launched.ts', 'tools/pack/packed-launched.ts'],
 ]);
 
+/** How they are named by others. */
+const STAND_IN_WORD = /\/(?:self|launched)\.ts$/;
+
 /** Modules that are others once the program is bundled. */
 function standIns(): Plugin {
   return {
     name: 'stand-ins',
+    async resolveId(word, importer) {
+      if (!STAND_IN_WORD.test(word)) return null;
+      const found = await this.resolve(word, importer, { skipSelf: true });
+      const instead = STAND_INS.get(found?.id.slice(ROOT.length + 1) ?? '');
+      return instead === undefined ? null : join(ROOT, instead);
+    },
     load(id) {
       const path = id.slice(ROOT.length + 1);
-      const instead = STAND_INS.get(path);
-      if (instead !== undefined) return readFileSync(join(ROOT, instead), 'utf8');
       if (path === PAGE_MODULE) return { code: pageModule(), moduleType: 'js' };
       const found = TEXTS.find(({ module }) => module === path);
       if (found === undefined) return null;

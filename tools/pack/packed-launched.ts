@@ -1,5 +1,5 @@
 /** In place of `packages/cli/src/service/launched.ts`: the bundled program is a pack by itself. */
-import { ownCommand } from './self.ts';
+import { ownCommand } from './packed-self.ts';
 
 export const PACK_FILES: readonly string[] = [];
 
