@@ -115,7 +115,7 @@ async function pagesOfCluster(): Promise<ReadonlyMap<Part, string>> {
     await ask(socket, 'POST', pods, JSON.stringify(pod));
     return new Map<Part, string>([
       ['scheduler', await found('scheduler', /scheduler_unschedulable_pods\{/)],
-      ['controllers', await page(at('controllers'))],
+      ['controllers', await found('controllers', /node_collector_evictions_total\{/)],
       ['nodes', await found('nodes', /megaplane_lease_renewals_total [1-9]/)],
       ['apiserver', await ask(socket, 'GET', '/metrics')],
     ]);
