@@ -190,6 +190,7 @@ export class RehearsedExchange implements Exchange {
   onBodyEnd: Exchange['onBodyEnd'] = null;
   onWritable: Exchange['onWritable'] = null;
   onClose: Exchange['onClose'] = null;
+  onHalfClose: Exchange['onHalfClose'] = null;
   readonly #real: Exchange;
   readonly #isText: boolean;
 

@@ -196,6 +196,7 @@ export class Fairness {
     this.#waiting++;
     ticket.request.share = share;
     waiter.exchange.onClose = () => this.#abandon(ticket);
+    waiter.exchange.onHalfClose = () => this.#giveUp(ticket);
     series.waiting++;
     series.seatsWaiting += ticket.seats;
     series.hasQueued = true;
@@ -277,6 +278,7 @@ export class Fairness {
   #unwait(ticket: Ticket<Held>, nowMs: number): void {
     const { waiter, verb, route, bytes, share } = ticket.request;
     waiter.exchange.onClose = null;
+    waiter.exchange.onHalfClose = null;
     this.#kinds.of(verb).waiting.add(-1, nowMs);
     this.#waiting--;
     if (share !== null) this.#budget.give(share, bytes);
@@ -301,6 +303,16 @@ export class Fairness {
     if (!ticket.isWaiting) return;
     this.#leave(ticket, this.#options.clockMs());
     ticket.request.waiter.done();
+    if (this.#waiting > 0) this.#planPump();
+  }
+
+  /** The client says no more, and has most likely gone: it is refused, should it still read. */
+  #giveUp(ticket: Ticket<Held>): void {
+    if (!ticket.isWaiting) return;
+    const nowMs = this.#options.clockMs();
+    const { waiter, route } = ticket.request;
+    this.#leave(ticket, nowMs);
+    this.#sendRefusal(waiter, route.level, nowMs);
     if (this.#waiting > 0) this.#planPump();
   }
 

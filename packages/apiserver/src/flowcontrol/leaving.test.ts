@@ -57,6 +57,16 @@ test('a request whose client has left waits no longer', () => {
   assert.equal(waiting(), 0);
 });
 
+test('a request whose client sends nothing more does not wait for a seat', () => {
+  const { ask, waiting } = crowded();
+  const asked = Array.from({ length: 6 }, () => ask('joe', { metadata: { name: 'a' } }));
+  const queued = asked.filter(({ status }) => status === 0);
+  assert(waiting() > 0);
+  for (const exchange of queued) exchange.onHalfClose?.();
+  assert.equal(waiting(), 0);
+  assert.deepEqual(new Set(queued.map(({ status }) => status)), new Set([429]));
+});
+
 test('bodies that wait are held in shares: one alone leaves as much as it has to others', () => {
   const { ask, waiting } = crowded();
   const text = 'x'.repeat(2 * 1024 * 1024);

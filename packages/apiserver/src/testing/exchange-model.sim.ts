@@ -73,6 +73,7 @@ export class ExchangeModel implements Exchange {
   onBodyEnd: (() => void) | null = null;
   onWritable: (() => void) | null = null;
   onClose: ((reason: CloseReason) => void) | null = null;
+  onHalfClose: (() => void) | null = null;
   readonly upgradeProtocol: undefined = undefined;
   status = 0;
   contentType: string | null = null;

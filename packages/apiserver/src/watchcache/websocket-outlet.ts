@@ -45,6 +45,7 @@ export function openWebSocket(call: Call, isText: boolean): WatchOutlet | null {
 class WebSocketOutlet implements WatchOutlet {
   onWritable: (() => void) | null = null;
   onClose: Exchange['onClose'] = null;
+  onHalfClose: Exchange['onHalfClose'] = null;
   closed = false;
   readonly #stream: UpgradedStream;
   readonly #isText: boolean;

@@ -151,6 +151,14 @@ function leaderTls({ trustedCaFile, certFile, keyFile }: StoreProgramOptions): C
   };
 }
 
+/** Ports as written: a URL does not tell that of its scheme, on which etcd listens then. */
+const ports = new WeakMap<URL, string>();
+const WRITTEN_PORT = /^[a-z]+:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^/?#:]*):(\d+)/i;
+
+function portOf(url: URL): string {
+  return ports.get(url) ?? url.port;
+}
+
 function parseUrls(flag: string, text: string): URL[] {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   return parts.map((part) => {
@@ -158,6 +166,8 @@ function parseUrls(flag: string, text: string): URL[] {
     if (url === null || !['http:', 'https:', 'unix:'].includes(url.protocol)) {
       throw new Error(`${flag}: ${part} is no URL such as http://127.0.0.1:${CLIENT_PORT}`);
     }
+    const port = WRITTEN_PORT.exec(part.trim())?.[1];
+    if (port !== undefined) ports.set(url, String(Number(port)));
     return url;
   });
 }
@@ -171,7 +181,8 @@ function placesOf(urls: readonly URL[]): URL[][] {
   const places = new Map<string, URL[]>();
   for (const [index, url] of urls.entries()) {
     // Free ports are different ones.
-    const place = url.port === '0' ? `free ${index}` : `${url.host}${url.pathname}`;
+    const port = portOf(url);
+    const place = port === '0' ? `free ${index}` : `${url.hostname}:${port}${url.pathname}`;
     const found = places.get(place) ?? [];
     if (!found.some(({ protocol }) => protocol === url.protocol)) found.push(url);
     places.set(place, found);
@@ -193,7 +204,7 @@ function addressesOf(
 
 function addressOf(url: URL, currentTls: (() => ListenTls) | null): EtcdAddress {
   if (url.protocol === 'unix:') return { unixPath: url.pathname };
-  const port = Number(url.port === '' ? CLIENT_PORT : url.port);
+  const port = Number(portOf(url) || CLIENT_PORT);
   const address = { host: hostOf(url), port };
   if (url.protocol === 'http:' || currentTls === null) return address;
   return { ...address, tls: currentTls(), currentTls };

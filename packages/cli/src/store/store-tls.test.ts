@@ -163,3 +163,18 @@ test('a client that says nothing on such a port, or leaves, harms nobody', async
     await store.stop();
   }
 });
+
+test('a port that is the usual one of its scheme is listened on, as it is written', async () => {
+  for (const url of ['http://127.0.0.1:80', 'http://127.0.0.1:080/']) {
+    try {
+      const service = await startStore(options({ listenClientUrls: url }));
+      const { listens } = service;
+      await service.stop();
+      assert.equal(listens, 'http://127.0.0.1:80');
+    } catch (error) {
+      // another listens there, or only root may
+      assert.match(String(error), /EACCES|EADDRINUSE/);
+      assert.equal((error as { readonly port?: number }).port, 80);
+    }
+  }
+});

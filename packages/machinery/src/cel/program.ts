@@ -20,7 +20,7 @@ import { CIDR_LIBRARY, IP_LIBRARY, URL_LIBRARY } from './library/network-library
 import { OPTIONAL_LIBRARY } from './library/optional-library.ts';
 import { parseCel } from './syntax/parser.ts';
 import { QUANTITY_LIBRARY, SEMVER_LIBRARY } from './library/quantity-library.ts';
-import { compilePattern, REGEX_LIBRARY } from './library/regex-library.ts';
+import { compilePattern, withPatternSteps, REGEX_LIBRARY } from './library/regex-library.ts';
 import { STANDARD_LIBRARY } from './library/standard-library.ts';
 import { STRING_LIBRARY } from './library/string-library.ts';
 import { issueText, partsOf, type Expr, type Issue } from './syntax/syntax.ts';
@@ -160,7 +160,7 @@ export class Program {
   evaluate(bindings: Bindings, costMax: number = CALL_COST_MAX): Evaluation {
     forgetKeys();
     const frame: Frame = { bindings, slots: [], cost: 0, costMax };
-    const value = this.#step(frame);
+    const value = withPatternSteps(() => this.#step(frame));
     return { value: frame.cost > costMax ? OVER_BUDGET : value, cost: frame.cost };
   }
 }

@@ -12,6 +12,17 @@ export const JSON_PATCH_OPERATIONS_MAX = 10_000;
 /** All `copy` operations of one patch together; keeps a small patch from growing an object. */
 export const JSON_PATCH_COPIED_BYTES_MAX: number = 3 * 1024 * 1024;
 
+/** Items that all operations of one patch may move along in their lists, by adding and removing. */
+export const JSON_PATCH_SHIFTS_MAX: number = 32 * 1024 * 1024;
+
+let shiftsLeft = 0;
+
+/** False: the patch has moved too many items already. */
+function shift(items: number): boolean {
+  shiftsLeft -= items;
+  return shiftsLeft >= 0;
+}
+
 type Container = JsonObject | JsonValue[];
 
 /** The patched document, or as soon as one operation does not apply, why in upstream's words. */
@@ -21,6 +32,7 @@ export function applyJsonPatch(
 ): JsonObject | JsonValue[] | string {
   let copy = structuredClone(document);
   let copiedBytes = 0;
+  shiftsLeft = JSON_PATCH_SHIFTS_MAX;
   for (const operation of operations) {
     if (operation['path'] === '' && operation['op'] === 'replace') {
       const { value } = operation;
@@ -213,7 +225,7 @@ function addAt(document: JsonObject, pointer: JsonValue | undefined, value: Json
     return true;
   }
   const index = key === '-' ? within.length : indexIn(within.length + 1, key);
-  if (index === undefined) return false;
+  if (index === undefined || !shift(within.length - index)) return false;
   within.splice(index, 0, value);
   return true;
 }
@@ -222,8 +234,13 @@ function removeAt(document: JsonObject, pointer: JsonValue | undefined): boolean
   const place = locate(document, pointer);
   if (place === undefined || memberOf(place.within, place.key) === undefined) return false;
   const { within, key } = place;
-  if (Array.isArray(within)) within.splice(indexIn(within.length, key) ?? 0, 1);
-  else delete within[key];
+  if (!Array.isArray(within)) {
+    delete within[key];
+    return true;
+  }
+  const index = indexIn(within.length, key) ?? 0;
+  if (!shift(within.length - index)) return false;
+  within.splice(index, 1);
   return true;
 }
 

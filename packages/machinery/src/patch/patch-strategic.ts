@@ -13,7 +13,7 @@
  */
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { ownMember, putMember } from '@megaplane/base/members';
-import { inMergedOrder, rankIn } from './patch-order.ts';
+import { identity, inMergedOrder, ranksOf } from './patch-order.ts';
 import { quoted } from '../json/quoting.ts';
 import type { Shape, Type } from '../scheme/schema.ts';
 import { isGoInt } from '../json/go-integers.ts';
@@ -168,15 +168,15 @@ class Merge {
 
   /** An order is read from its start for each item, up to where the item is. */
   #checkOrderFor(items: readonly JsonValue[], order: readonly JsonValue[], mergeKey: string): void {
+    const place = order.findIndex((one) => !isObject(one));
+    const ranks = place < 0 ? null : ranksOf(order, mergeKey);
     for (const item of items) {
-      if (!isObject(item) || ownMember(item, mergeKey) === undefined) {
+      const key = identity(item, mergeKey);
+      if (!isObject(item) || key === undefined) {
         this.#failNoKey(item, mergeKey);
         return;
       }
-      const place = order.findIndex(
-        (one) => !isObject(one) || ownMember(one, mergeKey) === ownMember(item, mergeKey),
-      );
-      if (place < 0 || isObject(order[place])) continue;
+      if (ranks === null || (ranks.get(key) ?? Infinity) < place) continue;
       this.#fail(`value for key ${place} is not a map`);
       return;
     }
@@ -212,7 +212,7 @@ class Merge {
         return false;
       }
     }
-    return rankIn([left], right, mergeKey) === 0;
+    return identity(left, mergeKey) === identity(right, mergeKey);
   }
 
   #deleteScalars(merged: JsonObject, directive: string, list: JsonValue, shape: Shape): void {
@@ -259,7 +259,10 @@ class Merge {
     const isOfMaps = this.#checkElements([original, patch]);
     if (this.failure !== undefined) return [...original];
     if (!isOfMaps) {
-      if (isDeletion) return original.filter((item) => !patch.includes(item));
+      if (isDeletion) {
+        const gone = new Set(patch);
+        return original.filter((item) => !gone.has(item));
+      }
       return this.#inOrder([...new Set([...original, ...patch])], patch, original, '');
     }
     if (rule.mergeKey === '') {
@@ -278,15 +281,18 @@ class Merge {
     if (isReplaced) return this.#inOrder(items, [], items, mergeKey);
     live.splice(0, list.length, ...list);
     const merged = [...list];
+    const places = ranksOf(merged, mergeKey);
     for (const item of items) {
       if (!isObject(item)) continue;
       if (ownMember(item, mergeKey) === undefined) this.#failNoKey(item, mergeKey);
-      const at = rankIn(merged, item, mergeKey);
+      const key = identity(item, mergeKey);
+      const at = places.get(key) ?? -1;
       const current = merged[at];
       if (isObject(current)) merged[at] = this.map(current, item, rule.shape);
       else {
         // Upstream appends in place: what a deletion freed is taken, and counts for the order.
         if (merged.length < live.length) live[merged.length] = item;
+        if (!places.has(key)) places.set(key, merged.length);
         merged.push(item);
       }
     }
@@ -300,7 +306,7 @@ class Merge {
     patch: readonly JsonValue[],
     mergeKey: string,
   ): { readonly list: readonly JsonValue[]; readonly isReplaced: boolean } {
-    let list = original;
+    const gone = new Set<JsonValue | undefined>();
     let isReplaced = false;
     for (const item of patch) {
       const directive = isObject(item) ? item[DIRECTIVE] : undefined;
@@ -310,9 +316,10 @@ class Merge {
         this.#fail('merging lists cannot yet be specified in the patch');
       else if (directive !== 'delete') this.#failDirective(directive, item);
       else if (ownMember(item, mergeKey) === undefined) this.#failNoKey(item, mergeKey);
-      else list = list.filter((one) => rankIn([one], item, mergeKey) < 0);
+      else gone.add(identity(item, mergeKey));
     }
-    return { list, isReplaced };
+    if (gone.size === 0) return { list: original, isReplaced };
+    return { list: original.filter((one) => !gone.has(identity(one, mergeKey))), isReplaced };
   }
 
   /** True for lists of maps. Elements must be of the type of the first, which is no list. */

@@ -7,7 +7,7 @@ import type { JsonValue } from '../json/json-value.ts';
 import { isNumber, isObject } from '../json/json-value.ts';
 import { listAt, numberAt, stringAt, valueAt } from '../json/json.ts';
 import { quoted } from '../json/quoting.ts';
-import type { Parsed } from './selectors.ts';
+import { SELECTOR_CHARS_MAX, selectorExcess, type Parsed } from './selectors.ts';
 
 /** One condition; `field` is the name that the kind knows it by, aliases resolved. */
 export interface FieldRequirement {
@@ -138,8 +138,11 @@ export interface FieldTerm {
 }
 
 function readTerms(text: string): Parsed<FieldTerm[]> {
+  const written = text.length > SELECTOR_CHARS_MAX ? [] : splitTerms(text);
+  const excess = selectorExcess(text.length, written.length);
+  if (excess !== '') return { error: excess };
   const terms: FieldTerm[] = [];
-  for (const term of splitTerms(text).sort()) {
+  for (const term of written.sort()) {
     if (term === '') continue;
     const match = /^([^=!]|!(?!=))*?(?=(!=|==|=))/s.exec(term);
     if (match === null) {

@@ -22,6 +22,17 @@ import { labelValueErrors, qualifiedNameErrors } from '../meta/names.ts';
 export const OPERATORS = ['in', 'notin', '=', '==', '!=', 'gt', 'lt', 'exists', '!'] as const;
 export type Operator = (typeof OPERATORS)[number];
 
+/** Characters of a selector in a text; of a list of values the most that a client needs. */
+export const SELECTOR_CHARS_MAX: number = 256 * 1024;
+/** Conditions of one selector: all are asked of each object. */
+export const SELECTOR_TERMS_MAX = 1000;
+
+/** Why a selector is not read; '' where it is. */
+export function selectorExcess(chars: number, terms: number): string {
+  if (chars > SELECTOR_CHARS_MAX) return `more than ${SELECTOR_CHARS_MAX} characters in a selector`;
+  return terms > SELECTOR_TERMS_MAX ? `more than ${SELECTOR_TERMS_MAX} terms in a selector` : '';
+}
+
 /** Longer lists of values are searched, not scanned. */
 const SCANNED_MAX = 16;
 
@@ -112,6 +123,8 @@ class Parser {
 
 /** Parses the text of a `labelSelector` parameter; the requirements come sorted by key. */
 export function parseLabelSelector(text: string): Parsed<LabelSelector> {
+  const excess = selectorExcess(text.length, 0);
+  if (excess !== '') return { error: excess };
   const parser = new Parser(text);
   const requirements: Requirement[] = [];
   for (;;) {
@@ -123,6 +136,8 @@ export function parseLabelSelector(text: string): Parsed<LabelSelector> {
     const parsed = parseRequirement(parser);
     if ('error' in parsed) return { error: `unable to parse requirement: ${parsed.error}` };
     requirements.push(parsed.value);
+    const tooMany = selectorExcess(0, requirements.length);
+    if (tooMany !== '') return { error: tooMany };
     const after = parser.take();
     if (after.kind === 'end') break;
     if (after.kind !== ',') {

@@ -6,8 +6,7 @@
 import { ownMember } from '@megaplane/base/members';
 import { matchesRe2 } from '../cel/library/regex-library.ts';
 import { runeCount } from '../cel/values/values.ts';
-import { equals } from '../json/json.ts';
-import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { numberFaults } from './number-rule.ts';
 import { TYPE_BITS, type SchemaNode } from './schema/schema-node.ts';
 import { isGoInt, toInt64 } from '../json/go-integers.ts';
@@ -42,16 +41,37 @@ function isJsonInteger(value: number | bigint): boolean {
 
 /** Go compares after converting the value to the type of the listed one. */
 export function isListed(listed: readonly JsonValue[], value: JsonValue): boolean {
+  if (typeof value === 'string' || (typeof value === 'object' && value !== null)) {
+    return keysOf(listed).has(keyOf(value));
+  }
   for (const one of listed) {
     if (one === null) continue;
     if (one === value) return true;
-    if (isNumber(one) && isNumber(value)) {
-      if (isSameWhole(one, value)) return true;
-    } else if (typeof one === 'object' && typeof value === 'object' && equals(one, value)) {
-      return true;
-    }
+    if (isNumber(one) && isNumber(value) && isSameWhole(one, value)) return true;
   }
   return false;
+}
+
+/** Lists of thousands are legal, and are asked about each item of an object. */
+const listedKeys = new WeakMap<readonly JsonValue[], ReadonlySet<string>>();
+
+/** By the list, which belongs to its schema. */
+function keysOf(listed: readonly JsonValue[]): ReadonlySet<string> {
+  let keys = listedKeys.get(listed);
+  if (keys === undefined) listedKeys.set(listed, (keys = new Set(listed.map(keyOf))));
+  return keys;
+}
+
+/** The same text for what is equal, whatever the order of members. */
+function keyOf(value: JsonValue): string {
+  return typeof value === 'string' ? `"${value}` : JSON.stringify(inOrder(value));
+}
+
+function inOrder(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (!isObject(value)) return value;
+  const names = Object.keys(value).sort();
+  return names.map((name) => [name, inOrder(ownMember(value, name) ?? null)]).concat([['{']]);
 }
 
 /** Beside a listed integer what is compared is cut to one. */

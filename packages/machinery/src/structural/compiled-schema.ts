@@ -5,6 +5,7 @@
  * A schema is compiled when it is first needed. Nodes of equal content are one node, whichever
  * version or definition they come from; descriptions are not kept.
  */
+import { withPatternSteps } from '../cel/library/regex-library.ts';
 import type { FieldSchema } from '../managedfields/field-schema.ts';
 import { ruleBudget } from '../cel/validation-rules.ts';
 import type { FieldError } from '../meta/fielderrors.ts';
@@ -112,6 +113,10 @@ export class CompiledSchema {
    * what was wrong before and has not changed is let through.
    */
   validate(object: JsonObject, old: JsonObject | null, scope: ValidationScope): FieldError[] {
+    return withPatternSteps(() => this.#validate(object, old, scope));
+  }
+
+  #validate(object: JsonObject, old: JsonObject | null, scope: ValidationScope): FieldError[] {
     const { root } = this;
     const found = [...scope.found];
     const correlation = old === null ? null : new Correlation(root, object, old);

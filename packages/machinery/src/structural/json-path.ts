@@ -8,6 +8,11 @@ import { isNumber, isObject, type JsonObject, type JsonValue } from '../json/jso
 import { PathReader, type Operator, type Slice, type Step } from './json-path-reader.ts';
 import { isGoInt } from '../json/go-integers.ts';
 
+/** Longer paths are none. */
+export const PATH_CHARS_MAX: number = 16 * 1024;
+/** A path that leads to more fails: `..` after `..` finds the same again and again. */
+export const PATH_VALUES_MAX = 100_000;
+
 /** Values that a path leads to; null where a step of it fails, as an index out of bounds does. */
 type Values = readonly JsonValue[] | null;
 
@@ -21,21 +26,24 @@ export class JsonPath {
 
   /** Reads a path (`.spec.replicas`, without braces); null where it is none. */
   static parse(text: string): JsonPath | null {
-    const steps = PathReader.read(text);
+    const steps = text.length > PATH_CHARS_MAX ? null : PathReader.read(text);
     return steps === null ? null : new JsonPath(steps);
   }
 
   /** What the path leads to, in order; nothing where a step is absent or fails. */
   find(object: JsonObject): readonly JsonValue[] {
+    valuesLeft = PATH_VALUES_MAX;
     return follow(this.#steps, [object]) ?? [];
   }
 }
+
+let valuesLeft = 0;
 
 function follow(steps: readonly Step[], start: readonly JsonValue[]): Values {
   let values: Values = start;
   for (const step of steps) {
     values = next(step, values);
-    if (values === null) return null;
+    if (values === null || (valuesLeft -= values.length + 1) < 0) return null;
   }
   return values;
 }
@@ -83,11 +91,16 @@ function inner(value: JsonValue): readonly JsonValue[] {
 }
 
 /** All that has something in it, each before what is in it. */
-function descend(values: readonly JsonValue[]): readonly JsonValue[] {
-  return values.flatMap((value) => {
+function descend(values: readonly JsonValue[]): Values {
+  const found: JsonValue[] = [];
+  const visit = (value: JsonValue): void => {
     const parts = inner(value);
-    return parts.length === 0 ? [] : [value, ...descend(parts)];
-  });
+    if (parts.length === 0 || --valuesLeft < 0) return;
+    found.push(value);
+    parts.forEach(visit);
+  };
+  values.forEach(visit);
+  return valuesLeft < 0 ? null : found;
 }
 
 function sliced({ from, to, isOne, step }: Slice, value: JsonValue): Values {

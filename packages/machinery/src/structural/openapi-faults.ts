@@ -32,12 +32,21 @@ interface Fault {
   error(base: string): FieldError;
 }
 
+/** Texts of what is wrong with an object: one of thousands of faults is not told them all. */
+export const FAULT_CHARS_MAX: number = 1024 * 1024;
+
 class Outcome {
   readonly faults: Fault[] = [];
   matches = 0;
+  readonly #texts = new Set<string>();
+  #chars = 0;
 
+  /** The first always; others as long as their texts have room. */
   add(fault: Fault): void {
-    if (!this.faults.some(({ text }) => text === fault.text)) this.faults.push(fault);
+    if (this.#chars > FAULT_CHARS_MAX || this.#texts.has(fault.text)) return;
+    this.#texts.add(fault.text);
+    this.#chars += fault.text.length;
+    this.faults.push(fault);
   }
 
   merge(other: Outcome): void {
@@ -134,9 +143,26 @@ function typeFaultOf(path: string, wanted: string, found: string): Fault {
   return named(path, text, (field) => typeInvalid(field, found, text));
 }
 
-function enumFault(listed: readonly JsonValue[], value: JsonValue, path: string): Fault {
+interface ListedNames {
+  readonly names: readonly string[];
+  readonly joined: string;
+}
+
+/** By the list, which belongs to its schema. */
+const listedNames = new WeakMap<readonly JsonValue[], ListedNames>();
+
+function namesIn(listed: readonly JsonValue[]): ListedNames {
+  const known = listedNames.get(listed);
+  if (known !== undefined) return known;
   const names = listed.map((one) => (typeof one === 'string' ? one : goJson(one)));
-  const text = `${path} in body should be one of [${names.join(' ')}]`;
+  const made = { names, joined: names.join(' ') };
+  listedNames.set(listed, made);
+  return made;
+}
+
+function enumFault(listed: readonly JsonValue[], value: JsonValue, path: string): Fault {
+  const { names, joined } = namesIn(listed);
+  const text = `${path} in body should be one of [${joined}]`;
   return named(path, text, (field) => notSupported(field, shown(value), names));
 }
 

@@ -1,27 +1,11 @@
 /** The functions of the sprig library on patterns, paths, versions and URLs. */
 import { posix } from 'node:path';
-import { RE2JS } from 're2js';
 import type { GoValue } from './go-values.ts';
+import { patternOf, searches, type Matcher } from './pattern-search.ts';
 import { intOf, textOf } from './sprig-functions.ts';
 import type { TemplateFunctions } from './template-run.ts';
 
-/** Compiled patterns that are kept; a stage uses a handful. */
-const PATTERNS_MAX = 256;
-const patterns: Map<string, RE2JS> = new Map();
-
-/** RE2, as Go has it: no pattern takes more time than its text is long. */
-function pattern(of: GoValue): RE2JS {
-  const source = textOf(of);
-  let found = patterns.get(source);
-  if (found === undefined) {
-    found = RE2JS.compile(source);
-    if (patterns.size >= PATTERNS_MAX) patterns.clear();
-    patterns.set(source, found);
-  }
-  return found;
-}
-
-type Matcher = ReturnType<RE2JS['matcher']>;
+const pattern = (of: GoValue): ReturnType<typeof patternOf> => patternOf(textOf(of));
 
 /** Go's own templates: `$1`, `${name}`, and `$$` for one dollar. */
 function expanded(by: string, matcher: Matcher): string {
@@ -41,10 +25,9 @@ function expanded(by: string, matcher: Matcher): string {
 
 function replaced(of: GoValue, value: GoValue, by: (matcher: Matcher) => string): string {
   const text = textOf(value);
-  const matcher = pattern(of).matcher(text);
   let made = '';
   let end = 0;
-  while (matcher.find()) {
+  for (const matcher of searches(pattern(of), text)) {
     made += text.slice(end, matcher.start()) + by(matcher);
     end = matcher.end();
   }
@@ -52,10 +35,13 @@ function replaced(of: GoValue, value: GoValue, by: (matcher: Matcher) => string)
 }
 
 function found(of: GoValue, value: GoValue, count: GoValue): string[] {
-  const matcher = pattern(of).matcher(textOf(value));
   const most = Number(intOf(count));
   const all: string[] = [];
-  while ((most < 0 || all.length < most) && matcher.find()) all.push(matcher.group() ?? '');
+  if (most === 0) return all;
+  for (const matcher of searches(pattern(of), textOf(value))) {
+    all.push(matcher.group() ?? '');
+    if (all.length === most) break;
+  }
   return all;
 }
 
@@ -63,19 +49,20 @@ function divided(of: GoValue, value: GoValue, count: GoValue): string[] {
   const text = textOf(value);
   const most = Number(intOf(count));
   if (most === 0) return [];
-  const matcher = pattern(of).matcher(text);
   const parts: string[] = [];
   let end = 0;
-  while ((most < 0 || parts.length < most - 1) && matcher.find()) {
+  if (most === 1) return [text];
+  for (const matcher of searches(pattern(of), text)) {
     if (matcher.end() === 0 || matcher.start() === text.length) continue;
     parts.push(text.slice(end, matcher.start()));
     end = matcher.end();
+    if (parts.length === most - 1) break;
   }
   return [...parts, text.slice(end)];
 }
 
 const mustMatch = (of: GoValue, value: GoValue): boolean =>
-  pattern(of).matcher(textOf(value)).find();
+  searches(pattern(of), textOf(value)).next().done === false;
 /** A pattern that is none matches nothing. */
 const match = (of: GoValue, value: GoValue): boolean => isPattern(of) && mustMatch(of, value);
 

@@ -20,6 +20,8 @@ import type { Operand, Pipe, TemplateNode, TemplateTree } from './template-tree.
 export type TemplateFunction = (...args: GoValue[]) => GoValue;
 export type TemplateFunctions = Readonly<Record<string, TemplateFunction>>;
 
+/** Characters of a template. */
+export const TEMPLATE_CHARS_MAX: number = 256 * 1024;
 /** Text that one template may make. */
 export const OUTPUT_LENGTH_MAX: number = 16 * 1024 * 1024;
 /** Nodes that one application may walk through: a template cannot run for ever. */
@@ -42,6 +44,9 @@ export class Template {
 
   /** Throws a TemplateError that says what is wrong in which line. */
   constructor(source: string, functions: TemplateFunctions) {
+    if (source.length > TEMPLATE_CHARS_MAX) {
+      throw new TemplateError(`a template of more than ${TEMPLATE_CHARS_MAX} characters`);
+    }
     this.#functions = functions;
     let isChanging = false;
     this.#tree = parseTemplate(source, (name) => {

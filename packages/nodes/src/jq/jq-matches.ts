@@ -1,13 +1,9 @@
 /** Regular expressions of jq: those of RE2, as gojq has Go's. */
 import { ownMember } from '@megaplane/base/members';
-import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { patternOf as re2Of, searches } from '../gotemplate/pattern-search.ts';
 import { JqError } from './jq-lexer.ts';
 import { shown } from './jq-values.ts';
-
-/** Compiled patterns that are kept; an expression uses a handful. */
-const PATTERNS_MAX = 256;
-const patterns: Map<string, RE2JS> = new Map();
 
 const FLAGS: Readonly<Record<string, string>> = {
   i: 'i',
@@ -19,7 +15,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   g: '',
 };
 
-function patternOf(source: JsonValue, flags: string): RE2JS {
+function patternOf(source: JsonValue, flags: string): ReturnType<typeof re2Of> {
   if (typeof source !== 'string') {
     throw new JqError(`match cannot be applied with: ${shown(source)}`);
   }
@@ -27,17 +23,11 @@ function patternOf(source: JsonValue, flags: string): RE2JS {
   if (kept.includes(undefined)) throw new JqError(`unsupported regular expression flag: ${flags}`);
   const marks = kept.join('');
   const key = marks === '' ? source : `(?${marks})${source}`;
-  let found = patterns.get(key);
-  if (found === undefined) {
-    try {
-      found = RE2JS.compile(key);
-    } catch (error) {
-      throw new JqError(`invalid regular expression ${source}: ${(error as Error).message}`);
-    }
-    if (patterns.size >= PATTERNS_MAX) patterns.clear();
-    patterns.set(key, found);
+  try {
+    return re2Of(key);
+  } catch (error) {
+    throw new JqError(`invalid regular expression ${source}: ${(error as Error).message}`);
   }
-  return found;
 }
 
 function flagsOf(flags: JsonValue): string {
@@ -53,19 +43,32 @@ function textOf(input: JsonValue): string {
 
 export function isMatch(input: JsonValue, source: JsonValue, flags: JsonValue): boolean {
   const text = textOf(input);
-  return patternOf(source, flagsOf(flags)).matcher(text).find();
+  return !bounded(() => searches(patternOf(source, flagsOf(flags)), text).next().done);
+}
+
+/** What takes too many steps is an error of the expression. */
+function bounded<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof JqError || error instanceof RangeError) throw error;
+    throw new JqError((error as Error).message);
+  }
 }
 
 /** The matches as `match` tells of them; places are counted in characters. */
 export function matchesOf(input: JsonValue, source: JsonValue, flags: JsonValue): JsonObject[] {
+  return bounded(() => foundIn(input, source, flags));
+}
+
+function foundIn(input: JsonValue, source: JsonValue, flags: JsonValue): JsonObject[] {
   const text = textOf(input);
   const marks = flagsOf(flags);
   const pattern = patternOf(source, marks);
   const names = new Map(Object.entries(pattern.namedGroups()).map(([name, at]) => [at, name]));
-  const matcher = pattern.matcher(text);
   const place = (at: number): number => Array.from(text.slice(0, at)).length;
   const found: JsonObject[] = [];
-  while (matcher.find()) {
+  for (const matcher of searches(pattern, text)) {
     const captures = Array.from({ length: matcher.groupCount() }, (_, index): JsonObject => {
       const string = matcher.group(index + 1) ?? null;
       const name = names.get(index + 1) ?? null;

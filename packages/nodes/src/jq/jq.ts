@@ -14,6 +14,8 @@ import { assigned, bound, folded, unfolded, type Pattern } from './jq-patterns.t
 import { JQ_PRELUDE } from './jq-prelude.ts';
 
 const DEPTH_MAX = 200;
+/** Characters of an expression. */
+export const QUERY_CHARS_MAX: number = 64 * 1024;
 
 /** Functions of gojq that give whole numbers. */
 const COUNTING =
@@ -31,6 +33,9 @@ export class JqQuery {
 
   /** Throws a JqError that says what is wrong. `nowMs` is what `now` asks. */
   constructor(source: string, nowMs: () => number) {
+    if (source.length > QUERY_CHARS_MAX) {
+      throw new JqError(`an expression of more than ${QUERY_CHARS_MAX} characters`);
+    }
     this.#nowMs = nowMs;
     this.#node = new Parser(source, [], []).whole();
     this.counts = COUNTING.test(source) || /^[\s()]*\d+[\s()]*$/.test(source);

@@ -193,9 +193,15 @@ export function deleteRequest(of: StageResource, object: JsonObject): StageReque
   return { method: 'DELETE', path, contentType: CONTENT.json, body, user: '', orElse: null };
 }
 
+/** Of what a template gives: the library takes a second for a megabyte, in one go. */
+export const YAML_CHARS_MAX: number = 128 * 1024;
+
 /** The value that a template gives as YAML 1.1; throws a StageError. */
 function rendered(template: Template, object: JsonObject): JsonValue {
   const source = template.render(object);
+  if (source.length > YAML_CHARS_MAX) {
+    throw new StageError(`the template gives more than ${YAML_CHARS_MAX} characters`);
+  }
   try {
     const documents = parseAllDocuments(source, {
       version: '1.1',

@@ -230,10 +230,21 @@ function isMerge({ key }: Entry): boolean {
   return isScalar(key) && (key.value === '<<' || typeof key.value === 'symbol');
 }
 
+function parsed(file: string, text: string, lineCounter: LineCounter): Parsed {
+  try {
+    return parseAllDocuments(text, { lineCounter, version: '1.1' });
+  } catch (error) {
+    if (error instanceof RangeError) throw new FileError(`${file}: nested too deep`);
+    throw error;
+  }
+}
+
+type Parsed = ReturnType<typeof parseAllDocuments>;
+
 /** The documents of a file; empty ones are left out. Throws a FileError. */
 export function readDocuments(file: string, text: string): readonly Field[] {
   const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines, version: '1.1' });
+  const documents = parsed(file, text, lines);
   const fields: Field[] = [];
   for (const document of documents) {
     const [error] = document.errors;

@@ -197,6 +197,11 @@ export interface Exchange {
   /** Called once if the exchange ends before the answer was handed over entirely to the
    *  transport; not called after a normal end. */
   onClose: ((reason: CloseReason) => void) | null;
+  /**
+   * Called once where the peer sends nothing more while nothing is answered (HTTP/1.1): most that
+   * do so have left, and will not read it. What has only waited so far may be ended, as Go does.
+   */
+  onHalfClose: (() => void) | null;
   /** True when nothing can be answered any more. */
   readonly closed: boolean;
   /**

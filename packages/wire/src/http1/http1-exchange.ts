@@ -57,6 +57,7 @@ export class Http1Exchange implements Exchange {
   onBodyEnd: (() => void) | null = null;
   onWritable: (() => void) | null = null;
   onClose: ((reason: CloseReason) => void) | null = null;
+  onHalfClose: (() => void) | null = null;
   /** Whether its turn has come. */
   isFirst = false;
   /** The connection ends after this answer. */

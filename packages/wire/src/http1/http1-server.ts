@@ -32,6 +32,8 @@ import type { Protocol, ServerOptions, Transport } from '../transport/transport.
 
 /** Requests of one connection that wait for their answer; above it the connection is not read. */
 export const PIPELINED_MAX = 64;
+/** Read while a connection takes no more requests. */
+const AHEAD_BYTES_MAX = 16_384;
 
 const EMPTY = Buffer.alloc(0);
 
@@ -129,7 +131,9 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#state !== 'serving') return;
     this.#parser.keep();
     const isBlocked = this.#isBlocked();
-    if (isBlocked) this.pauseReading();
+    // a little is read ahead, or nobody would hear of a peer that leaves
+    const ahead = this.#current === null && this.budget() > 0 ? AHEAD_BYTES_MAX : 0;
+    if (isBlocked && this.#parser.rest >= ahead) this.pauseReading();
     else this.resumeReading();
     const isInHead = !this.#parser.isIdle && !this.#parser.isInBody;
     if (!this.#headRoom.hold(isInHead ? this.#parser.rest : 0)) {
@@ -435,6 +439,11 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
 
   ended(): void {
     this.#hasPeerEnded = true;
+    for (const exchange of [...this.#queue]) {
+      const { onHalfClose } = exchange;
+      exchange.onHalfClose = null;
+      if (!exchange.closed && !exchange.isOpen) onHalfClose?.();
+    }
     if (this.#upgrade !== null) return this.#upgrade.over();
     // Nobody can tell a client that only half-closed from one that went away; an answer without
     // an end (a watch) must not be kept for the latter.

@@ -391,17 +391,21 @@ test('a reader that asks without reading answers is no longer read', () => {
   assert.equal(bodiesOf(peer.text).length, 100);
 });
 
-test('only so many requests of a connection wait for answers', () => {
+test('only so many requests of a connection wait for answers, and little is read ahead', () => {
   const exchanges: Exchange[] = [];
   const peer = serve((exchange) => exchanges.push(exchange));
   peer.receive(`GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(2 * PIPELINED_MAX));
   assert.equal(exchanges.length, PIPELINED_MAX);
+  assert.equal(peer.isPaused, false, 'a peer that leaves is heard');
+  const more = 1000;
+  peer.receive(`GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(more));
+  assert.equal(exchanges.length, PIPELINED_MAX);
   assert.equal(peer.isPaused, true);
-  for (let i = 0; i < 2 * PIPELINED_MAX; i++) {
+  for (let i = 0; i < 2 * PIPELINED_MAX + more; i++) {
     exchanges[i]?.respond(200, null, `${i}`);
     peer.settle();
   }
-  assert.equal(bodiesOf(peer.text).length, 2 * PIPELINED_MAX);
+  assert.equal(bodiesOf(peer.text).length, 2 * PIPELINED_MAX + more);
   assert.equal(peer.isPaused, false);
 });
 

@@ -36,6 +36,8 @@ export class Http2Exchange implements Exchange, StreamOwner {
   onBodyEnd: (() => void) | null = null;
   onWritable: (() => void) | null = null;
   onClose: ((reason: CloseReason) => void) | null = null;
+  /** Streams of a connection whose peer sends no more are reset. */
+  onHalfClose: (() => void) | null = null;
 
   constructor(connection: Connection, session: Http2Session, stream: H2Stream, head: RequestHead) {
     this.connection = connection;
