@@ -72,7 +72,7 @@ function test(named: readonly string[]): boolean {
   // most of what tests make is garbage soon: a fifth of their time was moving what is young
   const heap = '--max-semi-space-size=64';
   const seed = `--import=${join(ROOT, 'tools/seed.ts')}`;
-  const flags = [heap, seed, '--test', '--test-concurrency=3', '--test-timeout=120000', reporter];
+  const flags = [heap, seed, '--test', '--test-concurrency=3', '--test-timeout=300000', reporter];
   const options = { cwd: ROOT, env: ENV, stdio: 'inherit' } as const;
   return spawnSync(process.execPath, [...flags, ...files], options).status === 0;
 }

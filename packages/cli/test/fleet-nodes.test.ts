@@ -14,7 +14,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ENTRY, startCluster } from './cluster.ts';
 
 /** Only what is broken takes so long. */
-const TRIES_MAX = 900;
+const TRIES_MAX = 3000;
 const PAUSE_MS = 100;
 
 const CATALOGUE = `

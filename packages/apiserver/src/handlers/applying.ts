@@ -30,6 +30,8 @@ import { conversionFault } from '../fieldmanager/version-conversions.ts';
 
 export const APPLY_TYPE = 'application/apply-patch+yaml';
 
+const TOO_DEEP =
+  'error decoding YAML: error converting YAML to JSON: yaml: values are nested too deeply';
 const STRICT_HEAD = 'error converting YAML to JSON: yaml: unmarshal errors:';
 
 /** The change that an apply makes of the stored object, or of `{}` where there is none. */
@@ -72,7 +74,10 @@ export function readConfig(call: Call): Result<JsonObject> {
   const json = jsonOf(call.body);
   if (json !== undefined) return configOf(json);
   const read = (call.yaml ??= readYaml(call.body));
-  if (!('error' in read)) return configOf(parseJson(textOf(read.json)));
+  if (!('error' in read)) {
+    const value = parsed(textOf(read.json));
+    return value === undefined ? failed(badRequest(TOO_DEEP)) : configOf(value);
+  }
   const why = `error converting YAML to JSON: ${read.error}`;
   return failed(badRequest(`error decoding YAML: ${why}`));
 }
@@ -83,8 +88,7 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
 
 function configOf(value: JsonValue): Result<JsonObject> {
   if (isTooDeep(value)) {
-    const why = 'error converting YAML to JSON: yaml: values are nested too deeply';
-    return failed(badRequest(`error decoding YAML: ${why}`));
+    return failed(badRequest(TOO_DEEP));
   }
   if (value === null) return success({});
   if (isObject(value)) return success(value);
@@ -121,7 +125,11 @@ const OTHERWISE =
 /** Bodies are YAML, always; undefined for those that have to be read as such. */
 function jsonOf(body: Buffer): JsonValue | undefined {
   const text = body.toString('utf8');
-  if (!text.trimStart().startsWith('{') || OTHERWISE.test(text)) return undefined;
+  return text.trimStart().startsWith('{') && !OTHERWISE.test(text) ? parsed(text) : undefined;
+}
+
+/** Undefined for what is no JSON, or nested too deep; of well-formed texts only the latter. */
+function parsed(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
   } catch (error) {
