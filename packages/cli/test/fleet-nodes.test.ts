@@ -164,6 +164,8 @@ test('pods run on machines that came for them, over TLS and over deaths of the p
     const shardPort = portOf(shard.ready, /on 127\.0\.0\.1:(\d+)/);
     shardFlags[shardFlags.indexOf('--listen') + 1] = `127.0.0.1:${shardPort}`;
     const reach = ['--kubeconfig', cluster.kubeconfig];
+    // a cluster that starts without nodes has nobody who plays those that come
+    await parts.start('nodes', ...reach, '--server-address', '127.0.0.1:0');
     await parts.start('fleet', 'pods', ...reach);
     const operatorFlags = [
       ...['fleet', 'operator', ...reach, '--cluster-id', 'c1'],
