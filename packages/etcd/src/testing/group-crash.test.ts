@@ -231,8 +231,20 @@ class Scene {
     }
   }
 
-  /** Everything that ever happened, as a member tells it now. */
+  /** Everything that ever happened; a member that has just lost its lead is away for a moment. */
   async history(port: number): Promise<Event[]> {
+    const endMs = performance.now() + PATIENCE_MS;
+    for (;;) {
+      try {
+        return await this.#history(port);
+      } catch (error) {
+        if (performance.now() > endMs) throw error;
+        await this.#pause(100);
+      }
+    }
+  }
+
+  async #history(port: number): Promise<Event[]> {
     const top = Math.max(...this.operations.map(({ revision }) => revision ?? 0));
     const events: Event[] = [];
     const client = grpcClient(connect({ port }));
