@@ -15,15 +15,24 @@ export class Stalls {
   #lookedMs = Infinity;
   #holdUntilMs = -Infinity;
   #looksLeft = 0;
+  /** The hold was given one look more, which happens once. */
+  #isExtended = false;
 
   /** One look at the clock: may leases be ended now? */
   look(nowMs: number): boolean {
     const isLate = nowMs - this.#lookedMs > STALL_MS;
     this.#lookedMs = nowMs;
-    if (this.#looksLeft > 0) this.#looksLeft--;
-    else if (isLate && nowMs >= this.#holdUntilMs) {
+    if (this.#looksLeft > 0) {
+      this.#looksLeft--;
+      // the pause came within the hold of a stall before: what waits is read before the next look
+      if (isLate && this.#looksLeft === 0 && !this.#isExtended) {
+        this.#isExtended = true;
+        this.#looksLeft = 1;
+      }
+    } else if (isLate && nowMs >= this.#holdUntilMs) {
       this.#holdUntilMs = nowMs + HOLD_MS;
       this.#looksLeft = HOLD_LOOKS;
+      this.#isExtended = false;
       return false;
     }
     return this.#looksLeft === 0 && nowMs >= this.#holdUntilMs;
