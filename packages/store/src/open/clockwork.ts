@@ -71,7 +71,7 @@ export function startClockwork(
       if (moderation.isDue(writes, performance.now())) process.nextTick(pause);
     });
   };
-  const stalls = new Stalls();
+  const stalls = new Stalls(performance.now());
   let endsLeases = true;
   const slice = (nowMs: number): boolean => {
     const isSweeping = store.sweep.hasWork;

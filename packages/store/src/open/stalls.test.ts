@@ -4,8 +4,8 @@ import { Stalls } from './stalls.ts';
 
 /** Looks after so many milliseconds each, and what may be done in them. */
 function looks(...gapsMs: number[]): string {
-  const stalls = new Stalls();
   let nowMs = 50_000;
+  const stalls = new Stalls(nowMs);
   return gapsMs.map((gapMs) => (stalls.look((nowMs += gapMs)) ? 'ends' : 'waits')).join(' ');
 }
 
@@ -16,6 +16,10 @@ test('a process that looks as it should ends leases at once, from its first look
 test('after a pause some looks and a second go by before any lease is ended', () => {
   assert.equal(looks(0, 60_000, 1, 1, 1, 1), 'ends waits waits waits waits waits');
   assert.equal(looks(0, 60_000, 500, 500, 1, 1), 'ends waits waits waits ends ends');
+});
+
+test('a pause before the first look is one', () => {
+  assert.equal(looks(4000, 1, 1, 1), 'waits waits waits waits');
 });
 
 test('a pause that begins in the hold of another is followed by a look that ends nothing', () => {

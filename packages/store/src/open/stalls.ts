@@ -12,11 +12,16 @@ const HOLD_MS = 1000;
 const HOLD_LOOKS = 3;
 
 export class Stalls {
-  #lookedMs = Infinity;
+  #lookedMs: number;
   #holdUntilMs = -Infinity;
   #looksLeft = 0;
   /** The hold was given one look more, which happens once. */
   #isExtended = false;
+
+  /** A pause may come before the first look, too: `nowMs` is when there was none yet. */
+  constructor(nowMs: number) {
+    this.#lookedMs = nowMs;
+  }
 
   /** One look at the clock: may leases be ended now? */
   look(nowMs: number): boolean {
