@@ -323,8 +323,8 @@ export class Kubelets {
       this.#extras.forget(id);
       this.#claimed.delete(id);
       this.#left.delete(id);
-      this.#rows++;
-      this.#options.metrics.nodes = this.#rows;
+      this.#contention.forget(id);
+      this.#options.metrics.nodes = ++this.#rows;
     }
     this.#scan.scan(bytes, start, end);
     columns.uid.set(id, bytes, this.#scan.uidStart, this.#scan.uidEnd);
