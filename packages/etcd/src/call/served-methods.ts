@@ -4,6 +4,7 @@
  * handled by code, messages, bytes) in cells of typed arrays, asks the guard when users are
  * enabled, and keeps the handlers by path for the JSON gateway, which calls them in place.
  */
+import { RefusedCall } from './refused-call.ts';
 import { isUtf8 } from 'node:buffer';
 import { BoundedHistogram } from '@megaplane/base/histogram';
 import type {
@@ -229,27 +230,6 @@ function typeOf(path: string): GrpcShape {
   if (path === WATCH_PATH || path.endsWith('KeepAlive')) return 'bidi_stream';
   const isUnary = /^\/v3(?:lock|election)pb\./.test(path) && !path.endsWith('/Observe');
   return isUnary ? 'unary' : 'server_stream';
-}
-
-/** A call that is answered with a failure as soon as it says anything. */
-class RefusedCall implements GrpcCallHandler {
-  readonly #call: GrpcCall;
-  readonly #failure: EtcdFailure;
-
-  constructor(call: GrpcCall, failure: EtcdFailure) {
-    this.#call = call;
-    this.#failure = failure;
-  }
-
-  onMessage(): void {
-    this.onHalfClose();
-  }
-
-  onHalfClose(): void {
-    if (!this.#call.closed) this.#call.finish(this.#failure.code, this.#failure.text);
-  }
-
-  onCancel(): void {}
 }
 
 /** A stream, counted on both sides. */

@@ -19,6 +19,7 @@ import {
 } from '@megaplane/wire/grpc';
 import { ProtobufReader } from '@megaplane/wire/protobuf';
 import type { Router } from '../call/router.ts';
+import { RefusedCall } from '../call/refused-call.ts';
 import { ETCD, type EtcdFailure } from '../codec/failures.ts';
 import { FORWARDED, type LeaderLink, passedMetadata } from './leader-link.ts';
 
@@ -237,7 +238,7 @@ export class MemberRouter implements Router {
       if (path === WATCH && !this.#parts.passesUsers()) return here(call);
       if (!member.isLeader) {
         if (call.metadata(FORWARDED) === undefined && !member.isEnded) return link.pass(call);
-        return new Refused(call, ETCD.noLeader);
+        return new RefusedCall(call, ETCD.noLeader);
       }
       if (path === WATCH) return here(call);
       if (READS.has(path)) member.confirm();
@@ -258,26 +259,6 @@ export class MemberRouter implements Router {
       handler.onCancel('aborted');
     }
   }
-}
-
-class Refused implements GrpcCallHandler {
-  readonly #call: GrpcCall;
-  readonly #failure: EtcdFailure;
-
-  constructor(call: GrpcCall, failure: EtcdFailure) {
-    this.#call = call;
-    this.#failure = failure;
-  }
-
-  onMessage(): void {
-    this.onHalfClose();
-  }
-
-  onHalfClose(): void {
-    if (!this.#call.closed) this.#call.finish(this.#failure.code, this.#failure.text);
-  }
-
-  onCancel(): void {}
 }
 
 /** A call that is answered later, for a handler that answers at once. */
