@@ -98,15 +98,14 @@ class Curve extends Component<CurveProps> {
     if (this.#plot === null || key !== this.#drawn) {
       this.#plot?.destroy();
       const width = Math.max(place.clientWidth, 100);
-      this.#plot = new uPlot(this.#options(width), data as uPlot.AlignedData, place);
+      this.#plot = new uPlot(this.#options(place, width), data as uPlot.AlignedData, place);
       this.#drawn = key;
     } else this.#plot.setData(data as uPlot.AlignedData);
   }
 
-  #options(width: number): uPlot.Options {
+  #options(place: HTMLElement, width: number): uPlot.Options {
     const { lines, unit } = this.props;
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name: string): string => style.getPropertyValue(name).trim();
+    const colour = (name: string): string => colourOf(place, name);
     const axis = {
       stroke: colour('--faint'),
       grid: { stroke: colour('--grid'), width: 1 },
@@ -154,4 +153,12 @@ class Curve extends Component<CurveProps> {
 /** A card with curves; `lines` may name figures that are not known yet. */
 export function curve(props: CurveProps): VNode {
   return part(Curve, props, props.title);
+}
+
+/** A colour of the style sheet as a canvas takes it: of the theme that is on, in numbers. */
+function colourOf(place: HTMLElement, name: string): string {
+  place.style.color = `var(${name})`;
+  const { color } = getComputedStyle(place);
+  place.style.color = '';
+  return color;
 }
