@@ -1,5 +1,5 @@
 /** `megaplane page`: the live page of any cluster. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { hostPort, list, path } from '../parsers/flag-parsers.ts';
 import type { HostPort } from '../parsers/flag-parsers.ts';
 import { serve } from '../service/service.ts';
@@ -31,15 +31,16 @@ export function pageCommand(done: (exitCode: number) => void): Command {
   return new Command('page')
     .summary('the live page of a cluster')
     .description(
-      'Serves a page about a cluster: its nodes, curves, requests, and all its objects. The\n' +
-        'ready line has the link that opens it.\n\n' +
+      'Serves a page about a cluster: its nodes, curves, requests, and all its objects.\n' +
+        'The ready line has the link that opens it.\n\n' +
         'Example: megaplane page --kubeconfig ./megaplane-data/kubeconfig',
     )
     .requiredOption('--kubeconfig <file>', 'how to reach the API server, and as whom', path)
-    .option('--listen-address <host:port>', 'of the page; port 0 = a free one', hostPort, {
-      host: '127.0.0.1',
-      port: 8080,
-    })
+    .addOption(
+      new Option('--listen-address <host:port>', 'of the page; port 0 = a free one')
+        .argParser(hostPort)
+        .default({ host: '127.0.0.1', port: 8080 }, '127.0.0.1:8080'),
+    )
     .option('--allowed-host <names>', 'other names that the page is asked for by', list)
     .option('--token-file <file>', 'holds the token; made where it is not there', path)
     .option('--metrics <name=url>', 'metrics of a program; may be repeated', source, [])
