@@ -14,7 +14,7 @@ import type { NodeInfo } from '../framework/node-info.ts';
 import { PodInfo } from '../framework/pod-info.ts';
 import type { Profile } from '../framework/runtime/profile.ts';
 import type { Snapshot } from '../framework/snapshot.ts';
-import { BEST_MAX, EMPTY_REPLY } from './protocol/rounds.ts';
+import { EMPTY_REPLY } from './protocol/rounds.ts';
 import type {
   DryRunOutcome,
   PluginFinding,
@@ -161,20 +161,14 @@ export class Share {
     return { ...EMPTY_REPLY, ranges: cycle.ranges(scored, scorers) };
   }
 
-  #totals(present: Try, { ranges, isDetailed }: Round & { kind: 'totals' }): Reply {
+  #totals(present: Try, { ranges }: Round & { kind: 'totals' }): Reply {
     const { cycle, scored, scorers } = present;
     const scores = cycle.totals(scored, scorers, ranges);
     const totals = scored.map(({ name }, index) => {
       const { total, plugins } = scores[index] ?? { total: 0, plugins: new Map() };
       return { node: name, total, plugins };
     });
-    const most = totals.reduce((max, { total }) => Math.max(max, total), -Infinity);
-    const best = totals.filter(({ total }) => total === most).map(({ node }) => node);
-    return {
-      ...EMPTY_REPLY,
-      best: { total: most, nodes: best.slice(0, BEST_MAX) },
-      totals: isDetailed ? totals : [],
-    };
+    return { ...EMPTY_REPLY, totals };
   }
 
   #dryRun(present: Try, { tallies, isForAll, wanted }: Round & { kind: 'dryRun' }): Reply {

@@ -46,7 +46,7 @@ const round: fc.Arbitrary<Round> = fc.oneof(
     among: fc.option(fc.array(text, { maxLength: 3 })),
   }),
   record({ kind: fc.constant('range' as const), tallies }),
-  record({ kind: fc.constant('totals' as const), ranges, isDetailed: fc.boolean() }),
+  record({ kind: fc.constant('totals' as const), ranges }),
   record({
     kind: fc.constant('dryRun' as const),
     tallies,
@@ -69,7 +69,6 @@ const reply: fc.Arbitrary<Reply> = record({
   ),
   ranges,
   fault: fc.option(verdict),
-  best: record({ total: real, nodes: fc.array(text, { minLength: 1, maxLength: 3 }) }),
   totals: fc.array(record({ node: text, total: real, plugins: mapOf(real) }), { maxLength: 3 }),
   dryRuns: fc.array(
     record({
@@ -144,7 +143,6 @@ test('answers are the same in whatever order relays add them up', () => {
       assert.deepEqual(sums(left), sums(right));
       assert.deepEqual(left.verdicts, right.verdicts);
       assert.deepEqual(left.ranges, right.ranges);
-      assert.deepEqual(left.best, right.best);
       assert.deepEqual(merged(EMPTY_REPLY, one).totals, one.totals);
     }),
   );

@@ -36,7 +36,6 @@ export function encodeRound(round: Round): Buffer {
       break;
     case 'totals':
       writeRanges(record, 10, round.ranges);
-      record.number(11, round.isDetailed ? 1 : 0);
       break;
     case 'dryRun':
       writeTallies(record, round.tallies);
@@ -54,7 +53,6 @@ export function decodeRound(bytes: Uint8Array): Round {
   let nowMs = 0;
   let only: string | null = null;
   let isAmong = false;
-  let isDetailed = false;
   let isForAll = false;
   let wanted = 0;
   const nominated: Uint8Array[] = [];
@@ -72,7 +70,6 @@ export function decodeRound(bytes: Uint8Array): Round {
     8: (reader) => void among.push(reader.text()),
     9: (reader) => void (isAmong = reader.uint64() > 0),
     10: (reader) => readRange(chunkOf(reader), ranges),
-    11: (reader) => void (isDetailed = reader.uint64() > 0),
     12: (reader) => void (isForAll = reader.uint64() > 0),
     13: (reader) => void (wanted = reader.uint64()),
   };
@@ -87,7 +84,7 @@ export function decodeRound(bytes: Uint8Array): Round {
     case 'range':
       return { kind: 'range', tallies };
     case 'totals':
-      return { kind: 'totals', ranges, isDetailed };
+      return { kind: 'totals', ranges };
     case 'dryRun':
       return { kind: 'dryRun', tallies, isForAll, wanted };
     case undefined:
@@ -102,10 +99,8 @@ export function encodeReply(reply: Reply): Buffer {
   writeTallies(record, reply.tallies);
   for (const verdicts of reply.verdicts) record.message(2, (inner) => writeShare(inner, verdicts));
   writeRanges(record, 10, reply.ranges);
-  const { fault, best } = reply;
+  const { fault } = reply;
   if (fault !== null) record.message(3, (inner) => writeVerdict(inner, fault));
-  if (best.nodes.length > 0) record.double(4, best.total);
-  for (const node of best.nodes) record.text(5, node);
   for (const totals of reply.totals) record.message(7, (inner) => writeTotals(inner, totals));
   for (const outcome of reply.dryRuns) record.message(8, (inner) => writeDryRun(inner, outcome));
   return record.done();
@@ -114,8 +109,6 @@ export function encodeReply(reply: Reply): Buffer {
 /** Throws where the message is malformed. */
 export function decodeReply(bytes: Uint8Array): Reply {
   let { trouble, fault }: Pick<Reply, 'trouble' | 'fault'> = EMPTY_REPLY;
-  let total = -Infinity;
-  const nodes: string[] = [];
   const tallies = new Map<string, Tally>();
   const ranges = new Map<string, Range>();
   const verdicts: ShareVerdicts[] = [];
@@ -125,15 +118,13 @@ export function decodeReply(bytes: Uint8Array): Reply {
     1: (reader) => void (trouble = reader.text()),
     2: (reader) => void verdicts.push(readShare(chunkOf(reader))),
     3: (reader) => void (fault = readVerdict(chunkOf(reader))),
-    4: (reader) => void (total = reader.double()),
-    5: (reader) => void nodes.push(reader.text()),
     6: (reader) => readTally(chunkOf(reader), tallies),
     7: (reader) => void totals.push(readTotals(chunkOf(reader))),
     8: (reader) => void dryRuns.push(readDryRun(chunkOf(reader))),
     10: (reader) => readRange(chunkOf(reader), ranges),
   };
   readRecord(bytes, (reader) => taken(takers, reader));
-  return { trouble, fault, tallies, ranges, verdicts, totals, dryRuns, best: { total, nodes } };
+  return { trouble, fault, tallies, ranges, verdicts, totals, dryRuns };
 }
 
 type Takers = Readonly<Record<number, (reader: ProtobufReader) => void>>;

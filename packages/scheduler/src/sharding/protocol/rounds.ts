@@ -6,11 +6,11 @@
  *     filter    the tallies of all          a verdict on each node of the share
  *     prescore  which nodes are scored      what plugins count for their scores
  *     range     the tallies of all          least and greatest raw score of each plugin
- *     totals    the ranges of all           the best nodes, and all scores if they are asked for
+ *     totals    the ranges of all           the weighted scores of each node
  *     dryRun    where evictions may help    who would have to go
  *
- * Raw scores never leave a shard unless somebody wants to see them: their ranges do, so that each
- * shard brings them to 0..100 as if it saw all nodes.
+ * Raw scores never leave a shard: their ranges do, so that each shard brings them to 0..100 as if it
+ * saw all nodes.
  */
 import type { Range, Tally, Verdict } from '../../framework/plugin.ts';
 
@@ -32,12 +32,7 @@ export type Round =
   /** `among`: of the nodes that passed these alone; null: all. */
   | { readonly kind: 'prescore'; readonly among: readonly string[] | null }
   | { readonly kind: 'range'; readonly tallies: PluginTallies }
-  | {
-      readonly kind: 'totals';
-      readonly ranges: ReadonlyMap<string, Range>;
-      /** Scores of each node are wanted, not only the best. */
-      readonly isDetailed: boolean;
-    }
+  | { readonly kind: 'totals'; readonly ranges: ReadonlyMap<string, Range> }
   | {
       readonly kind: 'dryRun';
       readonly tallies: PluginTallies;
@@ -77,12 +72,6 @@ export interface DryRunOutcome {
   readonly refusal: Verdict | null;
 }
 
-/** The greatest total, and nodes that have it. */
-export interface Best {
-  readonly total: number;
-  readonly nodes: readonly string[];
-}
-
 export interface Reply {
   /** Why a shard could not answer; empty: all did. */
   readonly trouble: string;
@@ -91,13 +80,9 @@ export interface Reply {
   readonly ranges: ReadonlyMap<string, Range>;
   /** A plugin cannot score. */
   readonly fault: Verdict | null;
-  readonly best: Best;
   readonly totals: readonly NodeTotals[];
   readonly dryRuns: readonly DryRunOutcome[];
 }
-
-/** Nodes that share the greatest total and travel; more are counted as not there. */
-export const BEST_MAX = 1024;
 
 export const EMPTY_REPLY: Reply = {
   trouble: '',
@@ -105,7 +90,6 @@ export const EMPTY_REPLY: Reply = {
   verdicts: [],
   ranges: new Map(),
   fault: null,
-  best: { total: -Infinity, nodes: [] },
   totals: [],
   dryRuns: [],
 };
@@ -118,7 +102,6 @@ export function merged(one: Reply, other: Reply): Reply {
     verdicts: [...one.verdicts, ...other.verdicts],
     ranges: mergedRanges(one.ranges, other.ranges),
     fault: one.fault ?? other.fault,
-    best: mergedBest(one.best, other.best),
     totals: [...one.totals, ...other.totals],
     dryRuns: [...one.dryRuns, ...other.dryRuns],
   };
@@ -155,9 +138,4 @@ function mergedRanges(
     all.set(plugin, range);
   }
   return all;
-}
-
-function mergedBest(one: Best, other: Best): Best {
-  if (one.total !== other.total) return one.total > other.total ? one : other;
-  return { total: one.total, nodes: [...one.nodes, ...other.nodes].slice(0, BEST_MAX) };
 }

@@ -101,7 +101,7 @@ export class ScatteredCycle extends Cycle {
     const { ranges, fault } = yield* this.#ask({ kind: 'range', tallies });
     this.#scoreFault = fault;
     if (fault !== null) return;
-    const { totals } = yield* this.#ask({ kind: 'totals', ranges, isDetailed: true });
+    const { totals } = yield* this.#ask({ kind: 'totals', ranges });
     this.#scores = new Map(totals.map((one) => [one.node, one]));
   }
 
