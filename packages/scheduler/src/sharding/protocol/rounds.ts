@@ -9,8 +9,8 @@
  *     totals    the ranges of all           the weighted scores of each node
  *     dryRun    where evictions may help    who would have to go
  *
- * Raw scores never leave a shard: their ranges do, so that each shard brings them to 0..100 as if it
- * saw all nodes.
+ * Raw scores never leave a shard: their ranges do, so that each shard brings them to 0..100 as if
+ * it saw all nodes.
  */
 import type { Range, Tally, Verdict } from '../../framework/plugin.ts';
 
