@@ -9,15 +9,9 @@ import { once } from 'node:events';
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { ENV, isPeerTest, TEST_FILES, testFlags } from './test-run.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const TEST_FILES = [
-  'packages/*/src/**/*.test.ts',
-  'packages/*/test/**/*.test.ts',
-  'bench/**/*.test.ts',
-  'tools/*.test.ts',
-];
-
 /**
  * What wants a process of its own: programs that are started, hooks for all tests of a file (they
  * would run around those of other files), memory that is measured, objects that are counted.
@@ -39,15 +33,6 @@ const CHECKS: readonly Step[] = [
   { name: 'unused code', command: ['knip', '--no-progress'] },
 ];
 
-const ENV = {
-  ...process.env,
-  PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}`,
-  // each test file is a process: they share what was compiled, which is a quarter of their time
-  // and most of what a kubectl of a tenth of a second computes is collecting garbage
-  GOGC: '400',
-  NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/compile'),
-};
-
 /** Says how it went, and all that it wrote if it failed. */
 async function check({ name, command: [program = '', ...args] }: Step): Promise<boolean> {
   const startMs = performance.now();
@@ -67,14 +52,10 @@ async function check({ name, command: [program = '', ...args] }: Step): Promise<
 }
 
 function test(named: readonly string[]): boolean {
-  const files = named.length > 0 ? named : inProcesses(globSync(TEST_FILES, { cwd: ROOT }).sort());
-  const reporter = `--test-reporter=${join(ROOT, 'tools/reporter.ts')}`;
-  // most of what tests make is garbage soon: a fifth of their time was moving what is young
-  const heap = '--max-semi-space-size=64';
-  const seed = `--import=${join(ROOT, 'tools/seed.ts')}`;
-  const flags = [heap, seed, '--test', '--test-concurrency=3', '--test-timeout=300000', reporter];
+  const found = globSync(TEST_FILES, { cwd: ROOT }).filter((file) => !isPeerTest(file));
+  const files = named.length > 0 ? named : inProcesses(found.sort());
   const options = { cwd: ROOT, env: ENV, stdio: 'inherit' } as const;
-  return spawnSync(process.execPath, [...flags, ...files], options).status === 0;
+  return spawnSync(process.execPath, [...testFlags(), ...files], options).status === 0;
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The test reporter: a line per file with its count and time, each failure and each skip with its
- * reason, and at the end one line that counts.
+ * The test reporter: each failure and each skip with its reason, and at the end the slowest files,
+ * the seconds of each package's processes, and one line that counts.
  */
 import { resolve } from 'node:path';
 import type { TestEvent } from 'node:test/reporters';
@@ -22,11 +22,17 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   /** By process: what it wrote that may say why it ended, and whether a test said so already. */
   const told = new Map<string, string>();
   const explained = new Set<string>();
+  const packageMs = new Map<string, number>();
   for await (const event of source) {
     if (event.type === 'test:stderr' || event.type === 'test:diagnostic') {
       const { data } = event;
       const of = 'entryFile' in data ? (data.entryFile ?? '') : resolve(data.file ?? '');
       told.set(of, `${told.get(of) ?? ''}${data.message}`.slice(-TOLD_CHARS_MAX));
+    }
+    // one of each process, from its start to its end
+    if (event.type === 'test:summary' && event.data.file !== undefined) {
+      const name = packageOf(event.data.file);
+      packageMs.set(name, (packageMs.get(name) ?? 0) + event.data.duration_ms);
     }
     if (event.type !== 'test:pass' && event.type !== 'test:fail') continue;
     const data = event.data;
@@ -62,7 +68,18 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   for (const [path, count] of slowest) {
     yield `  ${path}: ${count.passed} passed in ${Math.round(count.ms)} ms\n`;
   }
+  const seconds = [...packageMs]
+    .sort((a, b) => b[1] - a[1])
+    .map(([name, ms]) => `${name} ${(ms / 1000).toFixed(1)}`);
+  yield `  seconds of processes: ${seconds.join(', ')}\n`;
   yield `${passed} passed, ${failed} failed, ${skipped} skipped\n`;
+}
+
+/** The package of a test file, or of a process that holds several (`cli-1.test.mjs`). */
+function packageOf(path: string): string {
+  const [, shared] = /\/\.cache\/tests\/([a-z]+)-/.exec(path) ?? [];
+  const [folder = ''] = path.replace(`${process.cwd()}/`, '').replace('packages/', '').split('/');
+  return shared ?? folder;
 }
 
 /** A test process is reported as a test of its own by the name of its file. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import { connect as connectSocket } from 'node:net';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
@@ -16,7 +16,6 @@ import { listen } from '../src/server/listener.ts';
 import type { Listener, ListenTls } from '../src/server/listener.ts';
 
 const run = promisify(execFile);
-const H2SPEC = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible';
 
 const handler: Handler = (exchange) => {
   if (exchange.path === '/certificate') {
@@ -275,33 +274,6 @@ test(
     session.destroy();
   },
 );
-
-async function h2specPath(): Promise<string> {
-  const bin = join(homedir(), '.cache', 'megaplane', 'h2spec-2.2.1');
-  const path = join(bin, 'h2spec');
-  if (existsSync(path)) return path;
-  mkdirSync(bin, { recursive: true });
-  await run('go', ['install', H2SPEC], { env: { ...process.env, GOBIN: bin }, timeout: 120_000 });
-  return path;
-}
-
-const noGo = has('go') ? false : 'Go is missing: install it from go.dev to run h2spec';
-
-test('every case of h2spec passes', { skip: noGo || noOpenssl }, async (context) => {
-  const h2spec = await h2specPath().catch(() => '');
-  if (h2spec === '') return context.skip(`cannot be had: go install ${H2SPEC}`);
-  const port = String(secure.address.port);
-  const words = ['generic', 'http2', 'hpack', '-h', '127.0.0.1', '-p', port, '-o', '2', '-t', '-k'];
-  const { stdout } = await run(h2spec, words).catch((error: { stdout: string }) => error);
-  const failed = stdout.slice(stdout.indexOf('Failures:'));
-  assert.match(stdout, /\b145 tests, 145 passed, 0 skipped, 0 failed/, failed);
-  // The preface is judged elsewhere where no TLS has chosen the protocol.
-  const silent = await listen({ handler, isSilent: true });
-  const prefaces = ['http2/3.5', '-h', '127.0.0.1', '-p', String(silent.address.port), '-o', '2'];
-  const plainly = await run(h2spec, prefaces).catch((error: { stdout: string }) => error);
-  assert.match(plainly.stdout, /\b2 tests, 2 passed, 0 skipped, 0 failed/, plainly.stdout);
-  await silent.close();
-});
 
 test('a client cannot ask for another handshake', { skip: noOpenssl }, async () => {
   const trust = { ca: pem('ca.crt'), host: '127.0.0.1', maxVersion: 'TLSv1.2' as const };

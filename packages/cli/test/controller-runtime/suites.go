@@ -1,4 +1,4 @@
-// Package suites names the modules whose own tests envtest-suites.test.ts runs.
+// Package suites names the modules whose own tests envtest-suites.peer.test.ts runs.
 package suites
 
 import (

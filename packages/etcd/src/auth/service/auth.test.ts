@@ -168,10 +168,7 @@ test('users and roles answer as those of a real etcd', { skip: SKIP || !has('etc
   }
 });
 
-const isLong = process.env['MEGAPLANE_LONG'] !== undefined;
-const NEWER_OR_LONG = isLong ? NEWER_SKIP : 'runs with MEGAPLANE_LONG=1';
-
-test('the same as of a newer etcd', { skip: SKIP || NEWER_OR_LONG }, async () => {
+test('the same as of a newer etcd', { skip: SKIP || NEWER_SKIP }, async () => {
   const etcd = await startEtcd(NEWER?.etcd ?? '', undefined, ['--bcrypt-cost', '4']);
   try {
     await withServer(null, (_server, endpoint) =>
