@@ -116,6 +116,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['storage/encryption', 'encryption at rest (upstream storage/value)'],
     ['storage/embedded', 'the in-process store behind the seam'],
     ['storage/etcd3', 'a replica of an etcd cluster, fed by its watch'],
+    ['storage/journal', 'the state of a group on a journal, and its leader for writes'],
     ['storage/open', 'opens the storage that the flags ask for'],
     ['request', 'one request as data: RequestInfo, negotiation, selectors, context'],
     ['request/yaml', 'YAML bodies and their worker thread'],

@@ -1,6 +1,7 @@
 // shell
 /** For tests: API servers on an etcd, asked without a socket. */
 import { randomInt, randomUUID } from 'node:crypto';
+import type { Journal } from '@megaplane/store/journal';
 import type { StorageOptions } from '@megaplane/store/contract';
 import { createApiServer } from '../server/assembly.ts';
 import { bootstrap } from '../controlplane/bootstrap.ts';
@@ -9,6 +10,7 @@ import { ExchangeModel } from './exchange-model.sim.ts';
 import type { ApiServer } from '../server/server.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { EtcdFlags } from '../storage/etcd3/etcd-options.ts';
+import { followJournal } from '../storage/journal/open-journal-storage.ts';
 import { openEtcd, type EtcdOptions } from '../storage/etcd3/open-etcd.ts';
 
 const IN_MEMORY: StorageOptions = { dataDir: null, durability: 'none', prefixes: [] };
@@ -80,6 +82,23 @@ export async function startServer(
     policy: IN_MEMORY,
     sealer,
     ...more,
+    onLost: (message) => logged.push(`lost ${message}`),
+    log: (level, message) => logged.push(`${level} ${message}`),
+  });
+  return new TestServer(storage);
+}
+
+/** A server on the group of an open journal, which it closes. */
+export async function followGroup(
+  journal: Journal,
+  leaseMs: number,
+  logged: string[] = [],
+  sealer: ValueSealer | null = null,
+): Promise<TestServer> {
+  const storage = await followJournal(journal, {
+    flags: { leaderLease: leaseMs },
+    policy: IN_MEMORY,
+    sealer,
     onLost: (message) => logged.push(`lost ${message}`),
     log: (level, message) => logged.push(`${level} ${message}`),
   });

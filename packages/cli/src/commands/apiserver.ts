@@ -10,6 +10,7 @@ import {
   unusedApiserverFlags,
   versionText,
 } from '../flags/apiserver-flags.ts';
+import { addJournalAccess } from '../flags/journal-flags.ts';
 import { foreignWarning } from '../flags/foreign-flags.ts';
 import { addLogOptions, adjustableLogger, withKlogFlags } from '../service/logging.ts';
 import { serve } from '../service/service.ts';
@@ -30,7 +31,7 @@ function joined(text: string, previous: string | undefined): string {
 }
 
 function addDataOptions(command: Command): Command {
-  return command
+  command
     .optionsGroup('Data:')
     .option(
       '--data-dir <dir>',
@@ -56,6 +57,9 @@ function addDataOptions(command: Command): Command {
       'whether a changed file is taken in without a restart',
       flagValue,
     )
+    .optionsGroup('Data of a group of stores, in place of the embedded store (+):');
+  addJournalAccess(command, 'its state is held here');
+  return command
     .optionsGroup('Data in etcd, in place of the embedded store:')
     .option('--etcd-servers <urls>', 'members of an etcd cluster, by commas')
     .option(

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { AuthenticationFlags } from '@megaplane/apiserver/access/authentication-flags';
 import type { AuthorizationFlags } from '@megaplane/apiserver/access/access-flags';
 import type { AuditFlags } from '@megaplane/apiserver/operations/audit-flags';
+import type { JournalAccessFlags } from '@megaplane/etcd/journal';
 import type { ApiserverOptions } from '@megaplane/apiserver/run';
 import type { ServingFlags } from '@megaplane/apiserver/controlplane/serving-flags';
 import { auditFlagsOf } from './audit-options.ts';
@@ -13,7 +14,14 @@ export const DATA_DIR = './megaplane-data';
 
 /** What the command line comes to. */
 export interface ApiserverFlags
-  extends LogFlags, KlogFlags, AuthenticationFlags, AuthorizationFlags, AuditFlags, ServingFlags {
+  extends
+    LogFlags,
+    KlogFlags,
+    AuthenticationFlags,
+    AuthorizationFlags,
+    AuditFlags,
+    ServingFlags,
+    JournalAccessFlags {
   readonly dataDir?: string;
   readonly bindAddress: string;
   readonly securePort: number;
@@ -38,6 +46,7 @@ export interface ApiserverFlags
   readonly endpointReconcilerType?: string;
   readonly etcdServers?: string;
   readonly etcdServersOverrides?: string;
+  readonly leaderLease?: number;
   readonly etcdPrefix?: string;
   readonly etcdCafile?: string;
   readonly etcdCertfile?: string;
@@ -142,6 +151,8 @@ export function optionsOf(
     ...given(flags, AUTHENTICATION_FLAGS),
     ...given(flags, AUTHORIZATION_FLAGS),
     ...given(flags, ['etcdServers', 'etcdServersOverrides', 'etcdPrefix', 'eventTtl']),
+    ...given(flags, ['journal', 'leaderLease', 'journalCacert', 'journalCert', 'journalKey']),
+    ...given(flags, ['journalCredentials', 'journalNkey']),
     ...given(flags, ['etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'storageMediaType']),
     ...given(flags, ['etcdCompactionInterval', 'encryptionProviderConfig']),
     ...given(flags, ['encryptionProviderConfigAutomaticReload', 'kubeletPort']),

@@ -1,36 +1,41 @@
 /** Flags of a store that is one member of a group on a journal. */
 import type { Command } from 'commander';
+import type { JournalAccessFlags } from '@megaplane/etcd/journal';
 import { durationFrom, oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 
-export interface JournalFlags {
-  readonly journal?: string;
+export interface JournalFlags extends JournalAccessFlags {
   readonly memberName?: string;
   readonly leaderLease: number;
   readonly linearizableRead: string;
   readonly stateDir?: string;
   readonly stateEvery: number;
-  readonly journalCacert?: string;
-  readonly journalCert?: string;
-  readonly journalKey?: string;
-  readonly journalCredentials?: string;
-  readonly journalNkey?: string;
 }
 
 /** Less leaves no time for an engine to change its own leader. */
 const LEASE_MS_MIN = 500;
 const LEASE_MS = 3000;
 
-export function addJournalFlags(command: Command): Command {
+/** What opens a journal, and how long its members wait for a leader. */
+export function addJournalAccess(command: Command, note: string): Command {
   return command
-    .optionsGroup('Group on a journal (+):')
-    .option('--journal <url>', 'nats://H:P,H:P/STREAM or etcd://H:P/NAME; no data directory then')
-    .option('--member-name <name>', 'of this member, its own and lasting (default: --name)')
+    .option('--journal <url>', `nats://H:P,H:P/STREAM or etcd://H:P/NAME; ${note}`)
     .option(
       '--leader-lease <duration>',
       'so long a silent leader is waited for (default 3s)',
       durationFrom(LEASE_MS_MIN),
       LEASE_MS,
     )
+    .option('--journal-cacert <file>', "authority of the journal's certificate")
+    .option('--journal-cert <file>', 'certificate to show it')
+    .option('--journal-key <file>', 'its key')
+    .option('--journal-credentials <file>', 'NATS: a .creds file')
+    .option('--journal-nkey <file>', 'NATS: a seed of an nkey');
+}
+
+export function addJournalFlags(command: Command): Command {
+  command.optionsGroup('Group on a journal (+):');
+  return addJournalAccess(command, 'no data directory then')
+    .option('--member-name <name>', 'of this member, its own and lasting (default: --name)')
     .option(
       '--linearizable-read <way>',
       'lease, or journal: ask it at every read',
@@ -47,12 +52,7 @@ export function addJournalFlags(command: Command): Command {
       'entries of the journal between copies',
       wholeNumber(100, 1e9),
       50_000,
-    )
-    .option('--journal-cacert <file>', "authority of the journal's certificate")
-    .option('--journal-cert <file>', 'certificate to show it')
-    .option('--journal-key <file>', 'its key')
-    .option('--journal-credentials <file>', 'NATS: a .creds file')
-    .option('--journal-nkey <file>', 'NATS: a seed of an nkey');
+    );
 }
 
 /** Throws where flags do not go together. */

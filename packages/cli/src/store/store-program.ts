@@ -108,18 +108,10 @@ async function onJournal(
   options: StoreProgramOptions,
 ): Promise<Pick<Awaited<ReturnType<typeof runStore>>, 'addresses' | 'close'>> {
   // A store on a file pays nothing for clients of engines that it does not use.
-  const { openJournal } = await import('@megaplane/etcd/journal');
+  const { journalAccess, openJournal } = await import('@megaplane/etcd/journal');
   const { runMember } = await import('@megaplane/etcd/run-member');
-  const { journalCacert, journalCert, journalKey, journalCredentials, journalNkey } = options;
-  const access = {
-    ...(journalCacert === undefined ? {} : { ca: journalCacert }),
-    ...(journalCert === undefined ? {} : { cert: journalCert }),
-    ...(journalKey === undefined ? {} : { key: journalKey }),
-    ...(journalCredentials === undefined ? {} : { credentials: journalCredentials }),
-    ...(journalNkey === undefined ? {} : { nkey: journalNkey }),
-  };
   const log = (message: string): void => options.warn(message);
-  const journal = await openJournal(url, access, log);
+  const journal = await openJournal(url, journalAccess(options), log);
   try {
     const member = await runMember({
       ...settings,

@@ -17,6 +17,27 @@ export interface JournalAccess {
   readonly nkey?: string;
 }
 
+/** The same as flags name them. */
+export interface JournalAccessFlags {
+  readonly journal?: string;
+  readonly journalCacert?: string;
+  readonly journalCert?: string;
+  readonly journalKey?: string;
+  readonly journalCredentials?: string;
+  readonly journalNkey?: string;
+}
+
+export function journalAccess(flags: JournalAccessFlags): JournalAccess {
+  const { journalCacert, journalCert, journalKey, journalCredentials, journalNkey } = flags;
+  return {
+    ...(journalCacert === undefined ? {} : { ca: journalCacert }),
+    ...(journalCert === undefined ? {} : { cert: journalCert }),
+    ...(journalKey === undefined ? {} : { key: journalKey }),
+    ...(journalCredentials === undefined ? {} : { credentials: journalCredentials }),
+    ...(journalNkey === undefined ? {} : { nkey: journalNkey }),
+  };
+}
+
 /** Of etcd's keys and of NATS's streams: what both take. */
 const NAME = /^[\w.-]{1,128}$/;
 const EXAMPLES = 'nats://10.0.0.1:4222,10.0.0.2:4222/NAME or etcd://10.0.0.1:2379/NAME';

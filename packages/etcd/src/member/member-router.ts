@@ -194,7 +194,8 @@ export class MemberRouter implements Router {
       await this.#lastIndex;
       this.#nextIndex = null;
       const answer = await this.#parts.link.ask(READ_INDEX, Buffer.alloc(0), [], READ_MS_MAX);
-      if (answer !== 'here') return Buffer.isBuffer(answer) ? revisionOf(answer) : answer;
+      if (answer !== 'here')
+        return Buffer.isBuffer(answer) ? decodeIndex(answer, 0, answer.length) : answer;
       // What it holds is all there is, once it knows that it still leads.
       this.#parts.member.confirm();
       return 0;
@@ -283,8 +284,9 @@ function unaryOf(call: GrpcCall): InPlaceCall {
   };
 }
 
-function revisionOf(answer: Buffer): number {
-  const reader = new ProtobufReader().reset(answer, 0, answer.length);
+/** Reads an answer to READ_INDEX. */
+export function decodeIndex(bytes: Buffer, start: number, end: number): number {
+  const reader = new ProtobufReader().reset(bytes, start, end);
   let revision = 0;
   while (reader.next()) {
     if (reader.field === 1 && reader.wireType === 0) revision = reader.int64();

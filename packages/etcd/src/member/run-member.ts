@@ -3,11 +3,10 @@
  * A member has one life after another: one ends when changes were applied that the journal does
  * not hold, as another member led already. The next begins with an empty store, on the same ports.
  */
-import { randomBytes, randomInt } from 'node:crypto';
 import { afterMs, everyMs, pauseMs, unawaited } from '@megaplane/base/deferred';
 import { defragment, startClockwork } from '@megaplane/store/clockwork';
 import type { Journal } from '@megaplane/store/journal';
-import { Member, type MemberEnd, type MemberWorld } from '@megaplane/store/journal/member';
+import { Member, type MemberEnd } from '@megaplane/store/journal/member';
 import type { OpenStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import type { ConnectTls } from '@megaplane/wire/connect';
@@ -26,6 +25,7 @@ import { GroupList, memberIdOf, readListed } from './group-list.ts';
 import { LeaderLink, SECRET } from './leader-link.ts';
 import { firstState } from './first-state.ts';
 import { MemberRouter, READ_INDEX } from './member-router.ts';
+import { SHELL_WORLD } from './shell-world.ts';
 import { Copies } from './state-copies.ts';
 import { STATE, StateServer } from './state-stream.ts';
 
@@ -137,18 +137,11 @@ async function leave(member: Member): Promise<void> {
   while (member.isHandingOver && performance.now() < endMs) await pauseMs(5);
 }
 
-const WORLD: Omit<MemberWorld, 'log'> = {
-  nowMs: () => performance.now(),
-  pause: pauseMs,
-  random: () => randomInt(2 ** 32) / 2 ** 32,
-  drawId: () => randomBytes(8),
-};
-
 async function begin(options: RunMemberOptions): Promise<Life> {
   const { journal, memberName, leaseMs, readsByJournal, log } = options;
   const { store, place } = await firstState(options);
   const clientUrls = options.advertiseClientUrls ?? [];
-  const world = { ...WORLD, log };
+  const world = { ...SHELL_WORLD, log };
   const member = new Member({
     ...{ store, journal, world, name: memberName, clientUrls, leaseMs, readsByJournal },
     ...(place === null ? {} : { from: place }),
@@ -234,7 +227,7 @@ class MemberParts {
       router: (context, auth) => {
         this.#context = context;
         this.#router = new MemberRouter({
-          ...{ member, store: this.#store, link: this.#link, nowMs: WORLD.nowMs },
+          ...{ member, store: this.#store, link: this.#link, nowMs: SHELL_WORLD.nowMs },
           passesUsers: () => auth.state.enabled && !auth.sharesTokens,
         });
         return this.#router;

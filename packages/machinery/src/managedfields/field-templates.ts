@@ -58,9 +58,27 @@ const templates = new Map<string, Template>();
 const idsByText = new Map<string, Map<string, string>>();
 let letters = 0;
 
+/** Records of templates by their ids, of stores that others write to as well. */
+type TemplateSource = (id: string) => JsonValue | undefined;
+
+const sources = new Set<TemplateSource>();
+
+/** Templates that are not known yet are looked for there, until the call of what it returns. */
+export function addTemplateSource(source: TemplateSource): () => void {
+  sources.add(source);
+  return () => sources.delete(source);
+}
+
 /** A template by its id; undefined where it is not known. */
 export function templateOf(id: string): Template | undefined {
-  return templates.get(id);
+  return templates.get(id) ?? sought(id);
+}
+
+function sought(id: string): Template | undefined {
+  for (const source of sources) {
+    if (restoreTemplate(id, source(id))) return templates.get(id);
+  }
+  return undefined;
 }
 
 /** How a template is kept: what `restoreTemplate` reads. */

@@ -10,16 +10,19 @@
 import { everyMs } from '@megaplane/base/deferred';
 import type { EtcdClient } from '@megaplane/etcd/client/client';
 
+/** Who passes turns and compactions on. */
+type Turns = Pick<EtcdClient, 'takeTurn' | 'compact'>;
+
 const KEY = Buffer.from('compact_rev_key');
 
 export class Compactor {
-  readonly #client: EtcdClient;
+  readonly #client: Turns;
   readonly #log: (message: string) => void;
   #timer: NodeJS.Timeout | null = null;
   #turn = 0;
   #revision = 0;
 
-  constructor(client: EtcdClient, log: (message: string) => void) {
+  constructor(client: Turns, log: (message: string) => void) {
     this.#client = client;
     this.#log = log;
   }

@@ -1,13 +1,13 @@
-// shell: storage on an etcd cluster
+// shell: storage on an etcd cluster, or on the group of a journal
 /**
  * Reads and watches are answered by a replica, which is the same structure that the embedded store
  * is; writes are etcd's transactions, as Kubernetes makes them. A write is reported when its own
  * event has come back, so that who hears of it also reads it.
  */
 import { everyMs } from '@megaplane/base/deferred';
-import type { EtcdClient, EtcdResult } from '@megaplane/etcd/client/client';
+import type { EtcdResult } from '@megaplane/etcd/client/client';
 import type { LeaseId, WriteAnswer } from '@megaplane/etcd/client/messages';
-import type { Replica } from '@megaplane/store/replica';
+import type { RevisionedStore } from '@megaplane/store/contract';
 import { EmbeddedStorage } from '../embedded/embedded-storage.ts';
 import { isSealed } from '../encryption/value-sealer.ts';
 import { isEventKey } from '../event-leases.ts';
@@ -27,9 +27,8 @@ import {
   type WriteOutcome,
 } from '../storage.ts';
 import type { EtcdOperation, EtcdRequests } from './etcd-requests.ts';
-import type { Feed } from './feed.ts';
-import type { KeyMap } from './key-map.ts';
 import { LeasePool } from './lease-pool.ts';
+import type { Origin } from './origin.ts';
 import type { PastReader } from './past-rows.ts';
 import { RevisionQueue } from './revision-queue.ts';
 
@@ -46,13 +45,22 @@ const NOT_FOUND = 5;
 export type Encode = (key: Buffer, value: Buffer) => Buffer;
 
 export interface EtcdStorageParts {
-  readonly client: EtcdClient;
-  readonly feed: Feed;
-  readonly replica: Replica;
-  readonly keys: KeyMap;
-  readonly past: PastReader;
+  readonly origin: Origin;
+  /** What the origin holds, here. */
+  readonly store: RevisionedStore;
+  /** Null: nobody keeps more of the past than this replica does. */
+  readonly past: PastReader | null;
   readonly encode: Encode;
+  /**
+   * What must be written before `value` may be: null for nothing, else resolves with why it could
+   * not be, or null.
+   */
+  readonly prepare?: (value: Buffer) => Promise<string | null> | null;
+  /** Sealed values in the replica are such that no key opened. */
+  readonly showsOpened: boolean;
   readonly isStale: (key: Buffer) => boolean;
+  /** History of the replica is its own, not what the origin says of it. */
+  readonly compacts: boolean;
   readonly eventTtlSeconds: number;
   readonly masterLeaseSeconds: number;
   /** Counts what is asked of etcd. */
@@ -68,7 +76,8 @@ type Fresh = (fault: string | null) => void;
 export class EtcdStorage implements Storage {
   readonly isShared: boolean = true;
   readonly #parts: EtcdStorageParts;
-  readonly #reads: EmbeddedStorage;
+  #reads: EmbeddedStorage;
+  readonly #listeners: (() => void)[] = [];
   readonly #queue = new RevisionQueue();
   readonly #events: LeasePool;
   readonly #masters: LeasePool;
@@ -84,7 +93,7 @@ export class EtcdStorage implements Storage {
 
   constructor(parts: EtcdStorageParts) {
     this.#parts = parts;
-    this.#reads = new EmbeddedStorage(parts.replica.store, () => Promise.resolve());
+    this.#reads = readsOf(parts.store);
     this.#events = new LeasePool(parts.eventTtlSeconds);
     this.#masters = new LeasePool(parts.masterLeaseSeconds);
   }
@@ -102,7 +111,7 @@ export class EtcdStorage implements Storage {
   }
 
   get fault(): string | null {
-    return this.#parts.feed.fault;
+    return this.#parts.origin.fault;
   }
 
   isStale(key: Buffer): boolean {
@@ -134,7 +143,12 @@ export class EtcdStorage implements Storage {
   }
 
   recall(recall: Recall, done: (rows: RecalledRows | string | null) => void): void {
-    void this.#parts.past.read(recall).then((rows) => {
+    const { past } = this.#parts;
+    if (past === null) {
+      done(null);
+      return;
+    }
+    void past.read(recall).then((rows) => {
       try {
         done(rows);
       } catch (error) {
@@ -146,7 +160,7 @@ export class EtcdStorage implements Storage {
   watch(start: Buffer, end: Buffer, revision: number, wake: () => void): StorageWatch | null {
     const watch = this.#reads.watch(start, end, revision, wake);
     if (watch === null) return null;
-    const own = new GapWatch(watch, wake, this.#watches);
+    const own = new GapWatch(watch, wake, this.#watches, this.#parts.showsOpened);
     this.#watches.add(own);
     return own;
   }
@@ -156,17 +170,26 @@ export class EtcdStorage implements Storage {
     for (const watch of Array.from(this.#watches)) watch.lose();
   }
 
+  /** Another replica takes the place of this one: it is further, and what came between is gone. */
+  renew(store: RevisionedStore): void {
+    this.#reads = readsOf(store);
+    for (const listener of this.#listeners) this.#reads.onPublish(listener);
+    this.lose();
+    this.settle();
+  }
+
   print(lines: string[]): void {
     this.#parts.requests.print(lines);
   }
 
   onPublish(listener: () => void): void {
+    this.#listeners.push(listener);
     this.#reads.onPublish(listener);
   }
 
   /** The replica's history only: etcd's is compacted by turns, see `compactor.ts`. */
   compact(revision: number): void {
-    this.#reads.compact(revision);
+    if (this.#parts.compacts) this.#reads.compact(revision);
   }
 
   /** The feed has moved the replica on. */
@@ -196,9 +219,22 @@ export class EtcdStorage implements Storage {
       done({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
       return;
     }
+    const before = this.#parts.prepare?.(value) ?? null;
+    const put = { key: Buffer.from(key), value: stored, expected };
+    if (before === null) this.#put(put, done);
+    else void this.#putAfter(before, put, done);
+  }
+
+  #put({ key, value, expected }: Put, done: WriteDone): void {
     const pool = this.#poolOf(key);
-    if (pool === null) void this.#write(Buffer.from(key), stored, expected, undefined, done);
-    else void this.#putEnding(Buffer.from(key), stored, expected, pool, done);
+    if (pool === null) void this.#write(key, value, expected, undefined, done);
+    else void this.#putEnding(key, value, expected, pool, done);
+  }
+
+  async #putAfter(before: Promise<string | null>, put: Put, done: WriteDone): Promise<void> {
+    const fault = await before;
+    if (fault === null) this.#put(put, done);
+    else done({ kind: 'failed', message: fault });
   }
 
   delete(key: Buffer, expected: number, onDone: WriteDone): void {
@@ -249,7 +285,7 @@ export class EtcdStorage implements Storage {
   }
 
   async #grantAnew(pool: LeasePool): Promise<EtcdResult<LeaseId>> {
-    const granted = await this.#parts.client.grantLease(pool.grantSeconds);
+    const granted = await this.#parts.origin.grantLease(pool.grantSeconds);
     if (granted.ok) pool.add(granted.value, performance.now());
     this.#granting.delete(pool);
     return granted;
@@ -262,14 +298,9 @@ export class EtcdStorage implements Storage {
     lease: { readonly id: LeaseId; readonly pool: LeasePool } | undefined,
     done: WriteDone,
   ): Promise<void> {
-    const { client, keys, requests } = this.#parts;
+    const { origin, requests } = this.#parts;
     const sinceMs = performance.now();
-    const result = await client.write({
-      key: keys.outward(key),
-      expected,
-      value,
-      lease: lease?.id,
-    });
+    const result = await origin.write({ key, expected, value, lease: lease?.id });
     const operation = operationOf(value, expected);
     requests.count(operation, key, performance.now() - sinceMs, result.ok);
     if (!result.ok) {
@@ -310,25 +341,28 @@ export class EtcdStorage implements Storage {
 
   refresh(key: Buffer | null, onDone: Fresh): void {
     const done = this.#guarded(onDone);
-    if (key === null) {
+    const { revisionOf } = this.#parts.origin;
+    if (key === null || revisionOf === undefined) {
       this.#nextAsk.push(done);
       if (!this.#asking) void this.#ask();
-    } else void this.#refreshKey(Buffer.from(key), done);
+    } else void this.#refreshKey(Buffer.from(key), revisionOf, done);
   }
 
-  async #refreshKey(key: Buffer, done: Fresh): Promise<void> {
-    const { client, keys, requests } = this.#parts;
+  async #refreshKey(
+    key: Buffer,
+    revisionOf: NonNullable<Origin['revisionOf']>,
+    done: Fresh,
+  ): Promise<void> {
     const sinceMs = performance.now();
-    const result = await client.range({ key: keys.outward(key), keysOnly: true });
-    requests.count('get', key, performance.now() - sinceMs, result.ok);
+    const result = await revisionOf(key);
+    this.#parts.requests.count('get', key, performance.now() - sinceMs, result.ok);
     if (!result.ok) {
       done(result.message);
       return;
     }
-    const modRevision = result.value.kvs[0]?.modRevision ?? 0;
     const deadlineMs = performance.now() + FRESH_MS_MAX;
     const reached = (isReached: boolean): void => done(isReached ? null : TOO_LATE);
-    this.#whenSeen({ key, modRevision, deadlineMs, done: reached });
+    this.#whenSeen({ key, modRevision: result.value, deadlineMs, done: reached });
   }
 
   /** Asks for the newest revision, for all who want it by now; again while there are more. */
@@ -337,7 +371,7 @@ export class EtcdStorage implements Storage {
     while (this.#nextAsk.length > 0) {
       const asked = this.#nextAsk;
       this.#nextAsk = [];
-      const result = await this.#newest();
+      const result = await this.#parts.origin.newest();
       if (!result.ok) {
         for (const done of asked) done(result.message);
         continue;
@@ -351,20 +385,13 @@ export class EtcdStorage implements Storage {
     this.#asking = false;
   }
 
-  async #newest(): Promise<EtcdResult<number>> {
-    const { client, keys, feed } = this.#parts;
-    // old versions cannot say how far a watch is, but they send the event of a put in its order
-    if (!feed.tellsProgress) return client.put(keys.marker, MARKER_VALUE);
-    const result = await client.range({ key: keys.marker, countOnly: true });
-    return result.ok ? { ok: true, value: result.value.revision } : result;
-  }
-
   #keepNudging(): void {
-    if (!this.#parts.feed.tellsProgress) return;
-    this.#parts.feed.nudge();
+    const { nudge } = this.#parts.origin;
+    if (nudge === null) return;
+    nudge();
     if (this.#nudge !== null) return;
     this.#nudge = everyMs(NUDGE_MS, () => {
-      if (this.#queue.size > 0) this.#parts.feed.nudge();
+      if (this.#queue.size > 0) this.#parts.origin.nudge?.();
       else if (this.#nudge !== null) {
         clearInterval(this.#nudge);
         this.#nudge = null;
@@ -384,12 +411,14 @@ class GapWatch implements StorageWatch {
   readonly #watch: StorageWatch;
   readonly #wake: () => void;
   readonly #all: Set<GapWatch>;
+  readonly #showsOpened: boolean;
   #isLost = false;
 
-  constructor(watch: StorageWatch, wake: () => void, all: Set<GapWatch>) {
+  constructor(watch: StorageWatch, wake: () => void, all: Set<GapWatch>, showsOpened: boolean) {
     this.#watch = watch;
     this.#wake = wake;
     this.#all = all;
+    this.#showsOpened = showsOpened;
   }
 
   get position(): number {
@@ -399,7 +428,7 @@ class GapWatch implements StorageWatch {
   next(event: StorageEvent): NextOutcome {
     if (this.#isLost) return 'gone';
     const outcome = this.#watch.next(event);
-    if (outcome !== 'event') return outcome;
+    if (outcome !== 'event' || !this.#showsOpened) return outcome;
     // a change that cannot be told ends the watch; whoever lists again hears why
     const { value, previous } = event;
     if (!event.isDelete && isSealed(value.bytes, value.start)) return 'gone';
@@ -418,6 +447,12 @@ class GapWatch implements StorageWatch {
   }
 }
 
+interface Put {
+  readonly key: Buffer;
+  readonly value: Buffer;
+  readonly expected: number;
+}
+
 interface KeyWait {
   readonly key: Buffer;
   /** 0: absent. */
@@ -426,12 +461,15 @@ interface KeyWait {
   readonly done: (isReached: boolean) => void;
 }
 
+function readsOf(store: RevisionedStore): EmbeddedStorage {
+  return new EmbeddedStorage(store, () => Promise.resolve());
+}
+
 function operationOf(value: Buffer | null, expected: number): EtcdOperation {
   if (value === null) return 'delete';
   return expected === EXPECT_ABSENT ? 'create' : 'update';
 }
 
-const MARKER_VALUE = Buffer.from('{}');
 const TOO_LATE = 'etcdserver: request timed out';
 
 function refusal(code: number, message: string): WriteOutcome {

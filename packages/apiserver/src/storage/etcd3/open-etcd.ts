@@ -22,6 +22,7 @@ import { EtcdRequests } from './etcd-requests.ts';
 import { EtcdStorage } from './etcd-storage.ts';
 import { Feed } from './feed.ts';
 import { KeyMap } from './key-map.ts';
+import { EtcdOrigin } from './origin.ts';
 import { PastReader } from './past-rows.ts';
 import { RoutedStorage } from './routed-storage.ts';
 import { StoredValues } from './stored-values.ts';
@@ -103,10 +104,10 @@ async function openOne(
   const compactor = new Compactor(client, (message) => log('warn', message));
   const timer = everyMs(TICK_MS, () => storage.tick(performance.now())).unref();
   const storage = new EtcdStorage({
-    client,
-    feed,
-    replica,
-    keys,
+    origin: new EtcdOrigin(client, feed, keys),
+    store: replica.store,
+    showsOpened: true,
+    compacts: true,
     requests,
     past: new PastReader(client, keys, pastDecoder({ keys, values, sealer, log })),
     encode: (key, value) => {

@@ -8,10 +8,11 @@ import { openSealer } from '../encryption/open-sealer.ts';
 import { SealedStorage } from '../encryption/sealed-storage.ts';
 import type { ValueSealer } from '../encryption/value-sealer.ts';
 import { EVENT_TTL_MS, parseDuration, type EtcdFlags } from '../etcd3/etcd-options.ts';
+import type { JournalFlags } from '../journal/journal-flags.ts';
 import type { Storage } from '../storage.ts';
 import { storagePolicy } from '../storage-policy.ts';
 
-export interface StorageFlags extends EtcdFlags {
+export interface StorageFlags extends EtcdFlags, JournalFlags {
   readonly dataDir: string;
   readonly durability?: string;
   readonly historyLimit?: string;
@@ -31,7 +32,10 @@ export interface OpenStorage {
 
 type Log = (level: 'error' | 'warn' | 'info' | 'debug', message: string) => void;
 
-/** The embedded store, or the cluster that `--etcd-servers` names. Rejects with what to do. */
+/**
+ * The embedded store, the group of `--journal`, or the cluster of `--etcd-servers`. Rejects with
+ * what to do.
+ */
 export async function openStorage(flags: StorageFlags, log: Log): Promise<OpenStorage> {
   const { durability = '', historyLimit = '', memoryLimitBytes } = flags;
   const policy = storagePolicy(flags.dataDir, durability, historyLimit);
@@ -39,8 +43,15 @@ export async function openStorage(flags: StorageFlags, log: Log): Promise<OpenSt
     memoryLimitBytes === undefined ? policy : { ...policy, memoryBytesMax: memoryLimitBytes };
   const { promise: failure, resolve: fail } = Promise.withResolvers<Error>();
   const sealer = sealerOf(flags, log);
+  if (flags.journal !== undefined) {
+    refuseBesideJournal(flags);
+    const { openJournalStorage } = await import('../journal/open-journal-storage.ts');
+    const onLost = (message: string): void => fail(new Error(message));
+    const storage = await openJournalStorage({ flags, policy: limited, sealer, onLost, log });
+    return { storage, embedded: null, failure };
+  }
   if (flags.etcdServers !== undefined) {
-    refuseEmbeddedOnly(flags);
+    refuseEmbeddedOnly(flags, '--etcd-servers');
     const { openEtcd } = await import('../etcd3/open-etcd.ts');
     const storage = await openEtcd({
       flags,
@@ -80,12 +91,25 @@ function sealerOf(flags: StorageFlags, log: Log): ValueSealer | null {
   return openSealer(file, encryptionProviderConfigAutomaticReload ?? false, log).sealer;
 }
 
-/** Flags that mean nothing where the objects are in a cluster of etcd. */
-function refuseEmbeddedOnly({ durability, listenClientUrls }: StorageFlags): void {
+/** Flags that mean nothing where the objects are elsewhere. */
+function refuseEmbeddedOnly({ durability, listenClientUrls }: StorageFlags, where: string): void {
   if (durability !== undefined) {
-    throw new Error('--durability is for the embedded store; with --etcd-servers, etcd decides');
+    throw new Error(`--durability is for the embedded store; with ${where}, those decide`);
   }
   if (listenClientUrls !== undefined) {
-    throw new Error('--listen-client-urls serves the embedded store; leave out --etcd-servers');
+    throw new Error(`--listen-client-urls serves the embedded store; leave out ${where}`);
+  }
+}
+
+function refuseBesideJournal(flags: StorageFlags): void {
+  refuseEmbeddedOnly(flags, '--journal');
+  const { etcdServers, etcdServersOverrides, etcdPrefix } = flags;
+  if (etcdServers !== undefined || etcdServersOverrides !== undefined) {
+    throw new Error(
+      '--journal and --etcd-servers: objects are in one of them; leave out the other',
+    );
+  }
+  if (etcdPrefix !== undefined && etcdPrefix !== '/registry') {
+    throw new Error('--etcd-prefix: servers on one --journal share all keys; leave it out');
   }
 }
