@@ -18,6 +18,14 @@ import {
 import { PROTOBUF_DEPTH_MAX } from '../packages/machinery/src/serializer/protobuf-decode.ts';
 import { PATH_CHARS_MAX, PATH_VALUES_MAX } from '../packages/machinery/src/structural/json-path.ts';
 import { FAULT_CHARS_MAX } from '../packages/machinery/src/structural/openapi-faults.ts';
+import { CONNECTIONS_MAX as PAGE_CONNECTIONS_MAX } from '../packages/cli/src/page/page-server.ts';
+import { COMPONENT_CONNECTIONS_MAX } from '../packages/client/src/componentbase/http-endpoint.ts';
+import { KUBELET_CONNECTIONS_MAX } from '../packages/nodes/src/server/kubelet-port.ts';
+import {
+  BLOCKS_PER_TURN_MAX,
+  CONTROL_BYTES_MAX,
+} from '../packages/nodes/src/server/spdy-frames.ts';
+import { STREAMS_MAX, UNREAD_BYTES_MAX } from '../packages/nodes/src/server/spdy-session.ts';
 import { PIPELINED_MAX } from '../packages/wire/src/http1/http1-server.ts';
 
 const PAGE = join(import.meta.dirname, '../docs/security.md');
@@ -45,6 +53,23 @@ const ROWS: readonly (readonly [row: string, figures: readonly string[]])[] = [
   ],
   ["what is told of an object's", [`${binary(FAULT_CHARS_MAX)} characters`]],
   ['requests that wait', [`${binary(WAITING_BYTES_MAX)}B`]],
+  [
+    'connections of a listener',
+    [
+      `${plain(KUBELET_CONNECTIONS_MAX)} of the kubelets`,
+      `${plain(COMPONENT_CONNECTIONS_MAX)} of a component`,
+      `${PAGE_CONNECTIONS_MAX} of the page`,
+    ],
+  ],
+  ['what a client of exec', [`${binary(UNREAD_BYTES_MAX)}B of answers`]],
+  [
+    'headers in SPDY',
+    [
+      `${plain(STREAMS_MAX)} open streams`,
+      `${binary(CONTROL_BYTES_MAX)}B a frame`,
+      `${BLOCKS_PER_TURN_MAX} frames a turn`,
+    ],
+  ],
   ['pipelined requests', [` ${PIPELINED_MAX} `]],
 ];
 

@@ -9,6 +9,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 
+/** Of a component's port; who holds more is a program that leaks them. */
+export const COMPONENT_CONNECTIONS_MAX = 1024;
+/** For the head of a request, and for all of it. */
+export const PATIENCE = { headersTimeout: 10_000, requestTimeout: 60_000 } as const;
+
 export interface Page {
   readonly contentType: string;
   readonly text: string;
@@ -89,11 +94,12 @@ export async function serveHttp(
   const match = /^(.*):(\d+)$/.exec(address);
   if (match === null) throw new Error(`--metrics-address: ${address} is not host:port`);
   const host = (match[1] ?? '').replace(/^\[|\]$/g, '') || '127.0.0.1';
-  const server = createServer((request, response) =>
+  const server = createServer(PATIENCE, (request, response) =>
     answerPage(request, response, (asked) =>
       OPEN_PATHS.test(asked.path) ? pageAt(asked) : WITHOUT_CREDENTIAL,
     ),
   );
+  server.maxConnections = COMPONENT_CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once(
       'error',

@@ -4,7 +4,7 @@
  * them.
  */
 import { constants } from 'node:crypto';
-import { guarded } from '@megaplane/base/deferred';
+import { guarded, unawaited } from '@megaplane/base/deferred';
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -17,6 +17,7 @@ import { clientAuthority, isPeerTrusted, trustPartialChains } from '@megaplane/b
 import { stringAt } from '@megaplane/machinery/json';
 import type { Client } from '../rest/client.ts';
 import { DelegatedAccess, type PageCredentials } from './delegated-access.ts';
+import { COMPONENT_CONNECTIONS_MAX, PATIENCE } from './http-endpoint.ts';
 import { createKubeClient, type KubeClient } from '../rest/kube-client.ts';
 
 export interface SecureAddress {
@@ -54,6 +55,9 @@ export type Listener = (request: Http2ServerRequest, response: Http2ServerRespon
 /** Where API servers tell the authority of client certificates. */
 const AUTHORITIES = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
 const LOOK_UP_MS = 60_000;
+const HANDSHAKE_MS = 10_000;
+/** A connection over which nothing was said for so long is closed. */
+const IDLE_MS = 300_000;
 /** While nothing was found. */
 const TRY_MS = 5000;
 
@@ -84,12 +88,16 @@ export async function serveSecurely(
   });
   const server = createSecureServer({
     ...identityOf(address, address.clientCa),
+    ...PATIENCE,
     allowHTTP1: true,
+    handshakeTimeout: HANDSHAKE_MS,
   });
+  server.maxConnections = COMPONENT_CONNECTIONS_MAX;
+  server.setTimeout(IDLE_MS);
   trustPartialChains(server);
   server.on(
     'request',
-    guarded((request, response) => void answer(request, response, access, listener)),
+    guarded((request, response) => unawaited(answer(request, response, access, listener))),
   );
   await listen(server, address);
   const stop = lookUp(address, authentication, (ca) => {
@@ -194,9 +202,9 @@ function lookUp(
     const ca = found.ok ? stringAt(found.object, 'data', 'client-ca-file') : '';
     if (isOver) return;
     if (ca !== '' && ca !== known) trust((known = ca));
-    cancel = client.timers.after(known === '' ? TRY_MS : LOOK_UP_MS, () => void look());
+    cancel = client.timers.after(known === '' ? TRY_MS : LOOK_UP_MS, () => unawaited(look()));
   };
-  if (!isOver) void look();
+  if (!isOver) unawaited(look());
   return () => {
     isOver = true;
     cancel?.();

@@ -14,7 +14,8 @@ import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { clientAuthority, isPeerTrusted, trustPartialChains } from '@megaplane/base/tls-parts';
 import { isIssuedBy, proxiedCaller, type FrontProxy } from './front-proxy.ts';
-import { KubeletRoutes, portRequest, type RouteOptions } from './kubelet-routes.ts';
+import { KubeletRoutes, NO_PATH, portRequest } from './kubelet-routes.ts';
+import type { PortRequest, RouteOptions } from './kubelet-routes.ts';
 import { attributesOf, type Access, type Credentials, type PortAccess } from './port-access.ts';
 import { refuseUpgrade } from './remote-streams.ts';
 
@@ -22,7 +23,11 @@ import { refuseUpgrade } from './remote-streams.ts';
 const TLS_HANDSHAKE = 0x16;
 /** A client that says nothing for so long is not one. */
 const FIRST_BYTE_MS = 10_000;
-const CONNECTIONS_MAX = 4096;
+const HANDSHAKE_MS = 10_000;
+/** For the head of a request, and for all of it: nothing that is asked here has a long body. */
+const HEAD_MS = 10_000;
+const REQUEST_MS = 60_000;
+export const KUBELET_CONNECTIONS_MAX = 4096;
 
 export interface PortTls {
   /** PEM. */
@@ -39,6 +44,12 @@ export interface PortOptions extends RouteOptions {
   readonly address: string;
   readonly tls: PortTls;
   readonly access: PortAccess;
+  /** How long slow clients are waited for, and how often looked at; tests are impatient. */
+  readonly slow?: {
+    readonly headersTimeout?: number;
+    readonly requestTimeout?: number;
+    readonly connectionsCheckingInterval?: number;
+  };
 }
 
 export interface KubeletPort {
@@ -61,7 +72,8 @@ export function listenAddress(text: string): { readonly host: string; readonly p
 export async function openKubeletPort(options: PortOptions): Promise<KubeletPort> {
   const { host, port } = listenAddress(options.address);
   const routes = new KubeletRoutes(options);
-  const plain = createPlain((request, response) => {
+  const slow = { headersTimeout: HEAD_MS, requestTimeout: REQUEST_MS, ...options.slow };
+  const plain = createPlain(slow, (request, response) => {
     unawaited(answerPlain(routes, request, response));
   });
   const { certificate, key, clientCa, frontProxy } = options.tls;
@@ -71,6 +83,8 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
       cert: certificate,
       key,
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      handshakeTimeout: HANDSHAKE_MS,
+      ...slow,
       ...(authorities.length === 0 ? {} : clientAuthority(authorities)),
     },
     (request, response) => unawaited(answerSecure(options, routes, request, response)),
@@ -82,6 +96,8 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
     }),
   );
   trustPartialChains(secure);
+  // neither listens itself: without this event Node looks after no slow client
+  for (const server of [plain, secure]) server.emit('listening');
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -91,7 +107,7 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
     );
     sniff(socket, plain, secure);
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  server.maxConnections = KUBELET_CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once(
       'error',
@@ -111,6 +127,8 @@ export async function openKubeletPort(options: PortOptions): Promise<KubeletPort
       new Promise((resolve) => {
         server.close(() => resolve());
         for (const socket of sockets) socket.destroy();
+        plain.close();
+        secure.close();
       }),
   };
 }
@@ -142,9 +160,10 @@ async function answerPlain(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  await answered(response, async () => {
-    if (routes.answerPublic(request, response, 'http')) return;
-    if (await routes.answerPage(request, response)) return;
+  await answered(request, response, async (asked) => {
+    const from = { host: request.headers.host ?? '', scheme: 'http' } as const;
+    if (routes.answerPublic(asked, response, from)) return;
+    if (await routes.answerPage(asked, response)) return;
     response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
     response.end('not found: without TLS there is /healthz, /metrics and /discovery/prometheus\n');
   });
@@ -156,26 +175,36 @@ async function answerSecure(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  await answered(response, async () => {
-    if (portRequest(request).path === '/healthz') {
-      routes.answerPublic(request, response, 'https');
+  await answered(request, response, async (asked) => {
+    const from = { host: request.headers.host ?? '', scheme: 'https' } as const;
+    if (asked.path === '/healthz') {
+      routes.answerPublic(asked, response, from);
       return;
     }
-    const access = await decide(options, request);
+    const access = await decide(options, request, asked);
     if (access.kind === 'refused') {
       response.writeHead(access.code, { 'content-type': 'text/plain; charset=utf-8' });
       response.end(access.text);
-    } else if (!routes.answerPublic(request, response, 'https')) {
-      if (await routes.answerPage(request, response)) return;
-      await routes.answer(request, response);
+    } else if (!routes.answerPublic(asked, response, from)) {
+      if (await routes.answerPage(asked, response)) return;
+      await routes.answer(asked, response);
     }
   });
 }
 
 /** What fails behind a request is an answer of 500, never the end of the process. */
-async function answered(response: ServerResponse, run: () => Promise<void>): Promise<void> {
+async function answered(
+  request: IncomingMessage,
+  response: ServerResponse,
+  run: (asked: PortRequest) => Promise<void>,
+): Promise<void> {
+  const asked = portRequest(request);
+  if (asked === null) {
+    response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(NO_PATH);
+    return;
+  }
   try {
-    await run();
+    await run(asked);
   } catch (error) {
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { 'content-type': 'text/plain' }).end((error as Error).message);
@@ -193,18 +222,23 @@ async function upgradeSecure(
     'error',
     guarded(() => socket.destroy()),
   );
+  const asked = portRequest(request);
+  if (asked === null) return refuseUpgrade(socket, 400, NO_PATH);
   try {
-    const access = await decide(options, request);
+    const access = await decide(options, request, asked);
     if (access.kind === 'refused') refuseUpgrade(socket, access.code, access.text);
-    else await routes.upgrade(request, socket, head);
+    else await routes.upgrade(asked, request, socket, head);
   } catch (error) {
     options.onTrouble(`${request.url}: ${(error as Error).message}`);
     socket.destroy();
   }
 }
 
-function decide({ access, tls }: PortOptions, request: IncomingMessage): Promise<Access> {
-  const { path, node } = portRequest(request);
+function decide(
+  { access, tls }: PortOptions,
+  request: IncomingMessage,
+  { path, node }: PortRequest,
+): Promise<Access> {
   return access.decide(
     credentialsOf(request, tls),
     attributesOf(request.method ?? 'GET', path, node),

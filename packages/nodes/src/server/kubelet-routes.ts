@@ -36,24 +36,44 @@ export interface RouteOptions {
   readonly onTrouble: (message: string) => void;
 }
 
+/** Where somebody comes from who needs no credential. */
+export interface PublicCaller {
+  /** As the request names it. */
+  readonly host: string;
+  readonly scheme: 'http' | 'https';
+}
+
 /** A request taken apart. */
 export interface PortRequest {
   readonly path: string;
+  /** Of the path, without escapes. */
+  readonly words: readonly string[];
   readonly query: URLSearchParams;
   /** The node that is meant, where path or proxy say so. */
   readonly node: string;
 }
 
-/** Which node a request is about: one port serves all of them. */
-export function portRequest(request: IncomingMessage): PortRequest {
-  const url = new URL(request.url ?? '/', 'http://kubelet');
+/** Which node a request is about: one port serves all of them. Null where its path is none. */
+export function portRequest(request: IncomingMessage): PortRequest | null {
+  const url = URL.parse(request.url ?? '/', 'http://kubelet');
+  if (url === null) return null;
   const named = /^\/metrics\/nodes\/([^/]+)\//.exec(url.pathname)?.[1];
   // an API server's node proxy tells the way that it was asked for
   const asked = String(request.headers['x-forwarded-uri'] ?? '');
   const proxied = /^\/api\/v1\/nodes\/(?:https?:)?([^/:]+)(?::\d*)?\/proxy/.exec(asked)?.[1];
-  const node = decodeURIComponent(named ?? proxied ?? '');
-  return { path: url.pathname, query: url.searchParams, node };
+  try {
+    const node = decodeURIComponent(named ?? proxied ?? '');
+    const words = url.pathname.split('/').slice(1).map(decodeURIComponent);
+    return { path: url.pathname, words, query: url.searchParams, node };
+  } catch (error) {
+    // an escape that is none
+    if (error instanceof URIError) return null;
+    throw error;
+  }
 }
+
+/** Said to a request whose path is none. */
+export const NO_PATH = '400 Bad Request: the path is no URL, or has an escape that is none\n';
 
 export class KubeletRoutes {
   readonly #options: RouteOptions;
@@ -66,21 +86,19 @@ export class KubeletRoutes {
   }
 
   /** What anybody may see, also without TLS: true if it was that. */
-  answerPublic(request: IncomingMessage, response: ServerResponse, scheme: string): boolean {
-    const { path } = portRequest(request);
+  answerPublic(asked: PortRequest, response: ServerResponse, from: PublicCaller): boolean {
+    const { path, query } = asked;
     if (path === '/healthz') response.writeHead(200, TEXT).end('ok');
     else if (path === '/metrics') response.writeHead(200, METRICS).end(this.#options.metrics());
-    else if (path === '/metrics/field') this.#field(portRequest(request).query, response);
+    else if (path === '/metrics/field') this.#field(query, response);
     else if (path === '/discovery/prometheus') {
-      const host = request.headers.host ?? '';
-      response.writeHead(200, JSON_TYPE).end(JSON.stringify(this.#discovery(host, scheme)));
+      response.writeHead(200, JSON_TYPE).end(JSON.stringify(this.#discovery(from)));
     } else return false;
     return true;
   }
 
   /** Pages of Metric documents, which kwok serves to anybody; true if it was one. */
-  async answerPage(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
-    const { path } = portRequest(request);
+  async answerPage({ path }: PortRequest, response: ServerResponse): Promise<boolean> {
     for (const page of this.#options.config.pages) {
       const node = nodeOfPage(page, path);
       if (node === null) continue;
@@ -90,10 +108,10 @@ export class KubeletRoutes {
     return false;
   }
 
-  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { path, query, node } = portRequest(request);
-    const [, kind = '', ...rest] = path.split('/');
-    if (kind === 'containerLogs') return this.#logs(rest.map(decodeURIComponent), query, response);
+  async answer(asked: PortRequest, response: ServerResponse): Promise<void> {
+    const { path, words, query, node } = asked;
+    const [kind = '', ...rest] = words;
+    if (kind === 'containerLogs') return this.#logs(rest, query, response);
     if (['exec', 'attach', 'portForward'].includes(kind)) {
       const text = `unable to upgrade: missing upgrade headers in request`;
       response.writeHead(400, TEXT).end(`${text}\n`);
@@ -123,7 +141,7 @@ export class KubeletRoutes {
     }
   }
 
-  #discovery(host: string, scheme: string): JsonObject[] {
+  #discovery({ host, scheme }: PublicCaller): JsonObject[] {
     const target = (page: MetricPage, path: string): JsonObject => ({
       targets: [host],
       labels: { metrics_name: page.name, __scheme__: scheme, __metrics_path__: path },
@@ -203,11 +221,13 @@ export class KubeletRoutes {
   }
 
   /** exec, attach and port-forward; answers on the socket where it is none of them. */
-  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { path, query } = portRequest(request);
-    const [, kind = '', namespace = '', pod = '', ...rest] = path
-      .split('/')
-      .map(decodeURIComponent);
+  async upgrade(
+    { path, words, query }: PortRequest,
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+  ): Promise<void> {
+    const [kind = '', namespace = '', pod = '', ...rest] = words;
     const container = rest.at(-1) ?? '';
     const who = { namespace, pod, container };
     if (kind === 'exec') await this.#exec(request, socket, head, who, query);

@@ -14,6 +14,7 @@ import {
   textFrame,
 } from '@megaplane/machinery/streams/websocket-frames';
 import { acceptSocket, negotiated, refuseUpgrade } from './remote-streams.ts';
+import { reply } from './spdy-session.ts';
 
 const BINARY = 'v4.channel.k8s.io';
 const BASE64 = 'v4.base64.channel.k8s.io';
@@ -107,7 +108,7 @@ class SocketForwards {
     const socket = this.#socket;
     const reader = new FrameReader({
       onData: (bytes, isContinued) => this.#take(bytes, isContinued),
-      onReply: (bytes) => socket.write(bytes),
+      onReply: (bytes) => reply(socket, bytes),
       onClose: () => socket.end(),
     });
     if (head.length > 0) reader.read(head);

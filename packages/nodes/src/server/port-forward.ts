@@ -4,7 +4,7 @@
  * one for data and one on which only a failure is told; or over WebSocket, see
  * `port-forward-sockets.ts`.
  */
-import { afterMs, guarded } from '@megaplane/base/deferred';
+import { guarded } from '@megaplane/base/deferred';
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -62,6 +62,7 @@ export function servePortForward(
     const { error, data } = pair;
     if (error === undefined || data === undefined) {
       waiting.set(id, pair);
+      stream.onReset = () => waiting.delete(id);
       return;
     }
     waiting.delete(id);
@@ -179,10 +180,12 @@ function serveRoutes(routes: readonly HttpRoute[], near: Duplex): void {
 
 /** The data stream of one forwarded connection, as a Duplex of Node's. */
 class StreamEnd extends Duplex {
+  readonly #session: SpdySession;
   readonly #stream: SpdyStream;
 
   constructor(session: SpdySession, stream: SpdyStream) {
     super({ allowHalfOpen: true });
+    this.#session = session;
     this.#stream = stream;
     stream.onData = (bytes) => {
       if (!this.push(bytes)) session.pause();
@@ -200,9 +203,8 @@ class StreamEnd extends Duplex {
   }
 
   override _write(bytes: Buffer, _encoding: string, done: (error?: Error) => void): void {
-    // the socket keeps what it cannot send yet; a turn is given to others in between
     if (this.#stream.write(bytes)) done();
-    else afterMs(1, done);
+    else this.#session.whenDrained(done);
   }
 
   override _final(done: () => void): void {

@@ -5,7 +5,7 @@
  */
 import { afterMs, guarded } from '@megaplane/base/deferred';
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -14,7 +14,7 @@ import {
   closeFrame,
   FrameReader,
 } from '@megaplane/machinery/streams/websocket-frames';
-import { SpdySession, type SpdyStream } from './spdy-session.ts';
+import { reply, SpdySession, type SpdyStream } from './spdy-session.ts';
 
 /** A terminal's size has some thirty. */
 const RESIZE_BYTES_MAX = 1024;
@@ -77,7 +77,7 @@ export function wantedStreams(query: URLSearchParams): WantedStreams | string {
 export function refuseUpgrade(socket: Duplex, code: number, text: string): void {
   const body = `${text}\n`;
   socket.end(
-    `HTTP/1.1 ${code} ${code === 403 ? 'Forbidden' : 'Bad Request'}\r\n` +
+    `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? 'Bad Request'}\r\n` +
       'Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
@@ -264,7 +264,7 @@ class SocketStreams extends Callbacks implements RemoteStreams {
     acceptSocket(request, socket, protocol);
     const reader = new FrameReader({
       onData: (bytes, isContinued) => this.deliver(() => this.#onFrame(bytes, isContinued)),
-      onReply: (bytes) => socket.write(bytes),
+      onReply: (bytes) => reply(socket, bytes),
       onClose: () => socket.end(),
     });
     socket.on(

@@ -25,12 +25,15 @@ const HEAD_BYTES = 8;
 const WINDOW_BYTES = 32_768;
 /** A zlib header and the id of the dictionary. */
 const ZLIB_HEAD_BYTES = 6;
-/** A frame that claims more is broken: clients send some dozens of KiB. */
-const FRAME_BYTES_MAX: number = 16 * 1024 * 1024 - 1;
+/** A frame with headers that claims more is broken: clients send some hundred bytes. */
+export const CONTROL_BYTES_MAX: number = 64 * 1024;
 const HEADERS_BYTES_MAX: number = 64 * 1024;
+/** Some hundred bytes may inflate to all of that, in a tenth of a millisecond each. */
+export const BLOCKS_PER_TURN_MAX = 64;
 
 export interface SpdySink {
   onStream(id: number, headers: ReadonlyMap<string, string>, isLast: boolean): void;
+  /** A piece of a stream, as it comes: a frame may come in many. */
   onData(id: number, bytes: Buffer, isLast: boolean): void;
   onReset(id: number): void;
   /** Bytes to send now. */
@@ -41,44 +44,88 @@ export interface SpdySink {
   onBroken(why: string): void;
 }
 
-/** Reads what a client sends. */
+type ReadState =
+  | { readonly kind: 'head'; size: number }
+  /** The whole frame is kept, with its head. */
+  | { readonly kind: 'control'; readonly frame: Buffer; size: number }
+  | { readonly kind: 'data'; readonly id: number; readonly isLast: boolean; left: number }
+  | { readonly kind: 'broken' };
+
+/** Reads what a client sends. Only heads and control frames are kept until they are whole. */
 export class SpdyReader {
   readonly #sink: SpdySink;
-  #rest: Buffer = Buffer.alloc(0);
+  readonly #head: Buffer = Buffer.alloc(HEAD_BYTES);
+  #state: ReadState = { kind: 'head', size: 0 };
   #window: Buffer = SPDY_DICTIONARY;
   #isFirst = true;
-  #isBroken = false;
+  /** Of headers, inflated in this turn. */
+  #blocks = 0;
 
   constructor(sink: SpdySink) {
     this.#sink = sink;
   }
 
-  read(bytes: Buffer): void {
-    this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    while (!this.#isBroken && this.#rest.length >= HEAD_BYTES) {
-      const length = this.#rest.readUIntBE(5, 3);
-      if (length > FRAME_BYTES_MAX) return this.#break(`a frame of ${length} bytes`);
-      if (this.#rest.length < HEAD_BYTES + length) return;
-      const frame = this.#rest.subarray(0, HEAD_BYTES + length);
-      this.#rest = this.#rest.subarray(HEAD_BYTES + length);
-      this.#take(frame);
+  /** Returns how many bytes were read: all of them, or so many that others have their turn. */
+  read(bytes: Buffer): number {
+    this.#blocks = 0;
+    let at = 0;
+    while (at < bytes.length && this.#blocks < BLOCKS_PER_TURN_MAX) {
+      const state = this.#state;
+      if (state.kind === 'broken') return bytes.length;
+      if (state.kind === 'data') {
+        const piece = bytes.subarray(at, at + state.left);
+        at += piece.length;
+        this.#pass(state, piece);
+        continue;
+      }
+      const to = state.kind === 'head' ? this.#head : state.frame;
+      const taken = bytes.copy(to, state.size, at, at + to.length - state.size);
+      at += taken;
+      state.size += taken;
+      if (state.size < to.length) break;
+      if (state.kind === 'head') this.#begin(to);
+      else this.#end(to);
     }
+    return at;
+  }
+
+  /** Of a frame, whose head is whole. */
+  #begin(head: Buffer): void {
+    const length = head.readUIntBE(5, 3);
+    if (((head[0] ?? 0) & 0x80) === 0) {
+      const isLast = ((head[4] ?? 0) & FLAG_FIN) !== 0;
+      const state = { kind: 'data' as const, id: head.readUInt32BE(0), isLast, left: length };
+      this.#state = state;
+      // a frame without data ends where its head does
+      if (length === 0) this.#pass(state, Buffer.alloc(0));
+      return;
+    }
+    if (length > CONTROL_BYTES_MAX) return this.#break(`a frame of ${length} bytes`);
+    const frame = Buffer.alloc(HEAD_BYTES + length);
+    head.copy(frame);
+    this.#state = { kind: 'control', frame, size: HEAD_BYTES };
+    if (length === 0) this.#end(frame);
+  }
+
+  #pass(state: ReadState & { readonly kind: 'data' }, piece: Buffer): void {
+    state.left -= piece.length;
+    if (state.left === 0) this.#state = { kind: 'head', size: 0 };
+    this.#sink.onData(state.id, piece, state.isLast && state.left === 0);
+  }
+
+  #end(frame: Buffer): void {
+    this.#state = { kind: 'head', size: 0 };
+    this.#take(frame);
   }
 
   #break(why: string): void {
-    this.#isBroken = true;
-    this.#rest = Buffer.alloc(0);
+    this.#state = { kind: 'broken' };
     this.#sink.onBroken(why);
   }
 
   #take(frame: Buffer): void {
-    const flags = frame[4] ?? 0;
-    const isLast = (flags & FLAG_FIN) !== 0;
+    const isLast = ((frame[4] ?? 0) & FLAG_FIN) !== 0;
     const body = frame.subarray(HEAD_BYTES);
-    if (((frame[0] ?? 0) & 0x80) === 0) {
-      this.#sink.onData(frame.readUInt32BE(0), body, isLast);
-      return;
-    }
     const version = frame.readUInt16BE(0) & 0x7fff;
     if (version !== VERSION) return this.#break(`version ${version} of SPDY`);
     const type = frame.readUInt16BE(2);
@@ -89,7 +136,7 @@ export class SpdyReader {
     else if (type === HEADERS) this.#headers(body.subarray(4));
     else if (type === RST_STREAM && body.length >= 4) {
       this.#sink.onReset(body.readUInt32BE(0) & 0x7fffffff);
-    } else if (type === PING) this.#sink.onReply(Buffer.from(frame));
+    } else if (type === PING) this.#sink.onReply(frame);
     else if (type === GOAWAY) this.#sink.onGoaway();
     // settings and windows of others say nothing to us
   }
@@ -103,6 +150,7 @@ export class SpdyReader {
   #headers(block: Buffer): Map<string, string> | null {
     const deflated = this.#isFirst ? block.subarray(ZLIB_HEAD_BYTES) : block;
     this.#isFirst = false;
+    this.#blocks++;
     let text: Buffer;
     try {
       text = inflateRawSync(deflated, {

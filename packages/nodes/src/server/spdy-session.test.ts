@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { constants, createDeflate, inflateRawSync, type Deflate } from 'node:zlib';
 import fc from 'fast-check';
 import { SPDY_DICTIONARY } from './spdy-dictionary.ts';
-import { SpdySession, STREAMS_MAX, type SpdyStream } from './spdy-session.ts';
+import { BLOCKS_PER_TURN_MAX, SpdyReader } from './spdy-frames.ts';
+import { SpdySession, STREAMS_MAX, UNREAD_BYTES_MAX } from './spdy-session.ts';
+import type { SpdyStream } from './spdy-session.ts';
 
 /** What a sync flush leaves at the end. */
 const FLUSHED = Buffer.from([0, 0, 0xff, 0xff]);
@@ -131,4 +133,81 @@ test('bytes that are no SPDY end the connection; streams too many are refused', 
   assert.equal(count, STREAMS_MAX);
   assert(!near.destroyed);
   session.close();
+});
+
+test('headers that inflate a thousandfold are read in turns, and none is lost', async () => {
+  const [near, far] = duplexPair();
+  let count = 0;
+  let turns = 0;
+  const session = new SpdySession(near, Buffer.alloc(0), (stream) => {
+    assert.equal(stream.headers.get('x')?.length, 50_000);
+    count++;
+    stream.reset();
+  });
+  const client = new Client();
+  const frames: Buffer[] = [];
+  for (let index = 0; index < 4 * BLOCKS_PER_TURN_MAX; index++) {
+    frames.push(await client.open({ x: 'x'.repeat(50_000) }));
+  }
+  far.resume();
+  far.write(Buffer.concat(frames));
+  let last = 0;
+  while (count < 4 * BLOCKS_PER_TURN_MAX) {
+    await new Promise((resolve) => setImmediate(resolve));
+    assert(count - last <= 2 * BLOCKS_PER_TURN_MAX, `${count - last} in one turn`);
+    last = count;
+    turns++;
+  }
+  assert(turns >= 3);
+  session.close();
+});
+
+test('who asks and does not listen is cut off, by pings as by streams', async () => {
+  const ping = Buffer.from([0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1]);
+  const [near, far] = duplexPair();
+  const session = new SpdySession(near, Buffer.alloc(0), () => undefined);
+  const many = Buffer.alloc(ping.length * 4096, ping);
+  const closed = once(near, 'close');
+  for (let sent = 0; !near.destroyed && sent < 3 * UNREAD_BYTES_MAX; sent += many.length) {
+    await Promise.race([closed, new Promise((resolve) => far.write(many, resolve))]);
+  }
+  assert(near.destroyed, 'four mebibytes of answers wait, and it goes on');
+  session.close();
+});
+
+test('a stream of a number that was there ends the connection', async () => {
+  const [near, far] = duplexPair();
+  let resets = 0;
+  const session = new SpdySession(near, Buffer.alloc(0), (stream) => {
+    stream.onReset = () => resets++;
+  });
+  const [one, two] = [new Client(), new Client()];
+  far.write(await one.open({ a: 'b' }));
+  await two.open({ a: 'b' });
+  const again = await one.open({ a: 'b' });
+  again.writeUInt32BE(1, 8);
+  far.write(again);
+  await once(near, 'close');
+  assert.equal(resets, 1);
+  session.close();
+});
+
+test('a frame of megabytes that comes in small pieces is handed on as it comes', () => {
+  const sizes: number[] = [];
+  let ended = 0;
+  const reader = new SpdyReader({
+    ...{ onStream() {}, onReset() {}, onReply() {}, onGoaway() {}, onBroken() {} },
+    onData(_, bytes, isLast) {
+      sizes.push(bytes.length);
+      if (isLast) ended++;
+    },
+  });
+  const frame = data(1, Buffer.alloc(1 << 20), true);
+  for (let at = 0; at < frame.length; at += 100) reader.read(frame.subarray(at, at + 100));
+  assert.equal(ended, 1);
+  assert(Math.max(...sizes) <= 100);
+  assert.equal(
+    sizes.reduce((sum, size) => sum + size),
+    1 << 20,
+  );
 });
