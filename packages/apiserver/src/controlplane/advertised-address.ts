@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { isLoopback } from '@megaplane/base/loopback';
 import { ipText, parseIp } from '@megaplane/machinery/ip-address';
 
 /** Texts as given on the command line. */
@@ -87,11 +88,6 @@ function advertisedAddress(flag: string | undefined, bindAddress: string): strin
   }
   const isOwn = bindAddress !== '0.0.0.0' && bindAddress !== '::' && !isLoopback(bindAddress);
   return isOwn ? textOf(bindAddress) : (interfaceAddress(bindAddress) ?? bindAddress);
-}
-
-/** Addresses that mean another machine to each reader; Endpoints must not have them. */
-function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || address.startsWith('127.');
 }
 
 function textOf(address: string): string {

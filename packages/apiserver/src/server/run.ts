@@ -4,6 +4,7 @@ import { afterMs, everyMs, guarded, nextTurn, pauseMs, tellErrors } from '@megap
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { isLoopback } from '@megaplane/base/loopback';
 import { makePrivateDirectory } from '@megaplane/base/private-file';
 import { LocalServices } from '../aggregator/local-services.ts';
 import { publishProxyAuthority } from '../aggregator/proxy-authority.ts';
@@ -460,10 +461,7 @@ function clientUrl(text: string): URL {
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new Error(`--listen-client-urls: ${text} is no URL such as http://127.0.0.1:2379`);
   }
-  const { hostname } = url;
-  const isLoopback =
-    hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.');
-  if (url.protocol === 'http:' && !isLoopback) {
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new Error(
       `--listen-client-urls: ${text}: a plain port is open to everybody who reaches it; ` +
         'use 127.0.0.1, or https, where clients show a certificate of the authority in ' +

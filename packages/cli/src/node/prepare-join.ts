@@ -2,6 +2,7 @@
 /** Makes a cluster ready for machines that join, and says what to run on them. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { isLoopback } from '@megaplane/base/loopback';
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
@@ -98,10 +99,6 @@ async function advertised(client: Client): Promise<string> {
     'the API server tells no address that other machines reach: start it with --join (up) or ' +
       '--bind-address and --advertise-address (apiserver), or name one by --server',
   );
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }
 
 function serverUrl(text: string): string {

@@ -1,5 +1,6 @@
 // shell: files and sockets of a store
 /** The process around `megaplane store`. */
+import { isLoopback } from '@megaplane/base/loopback';
 import { type EtcdAddress, type RunStoreOptions, runStore } from '@megaplane/etcd/run-store';
 import type { Durability, PrefixPolicy } from '@megaplane/store/contract';
 import type { ConnectTls } from '@megaplane/wire/connect';
@@ -202,14 +203,9 @@ function addressOf(url: URL, currentTls: (() => ListenTls) | null): EtcdAddress 
   return { ...address, tls: currentTls(), currentTls };
 }
 
-function isLoopback(url: URL): boolean {
-  const host = hostOf(url);
-  return host === 'localhost' || host === '::1' || host.startsWith('127.');
-}
-
 /** Whoever reaches an unguarded port owns the data, so it must not be reached from elsewhere. */
 function assertGuarded(url: URL, currentTls: (() => ListenTls) | null, hasUsers: boolean): void {
-  if (url.protocol === 'unix:' || isLoopback(url)) return;
+  if (url.protocol === 'unix:' || isLoopback(url.hostname)) return;
   const asksForCertificates = currentTls?.().requiresClientCert === true;
   if (url.protocol === 'https:' && (asksForCertificates || hasUsers)) return;
   const what = url.protocol === 'https:' ? 'https without client certificates' : 'a plain port';
@@ -221,6 +217,6 @@ function assertGuarded(url: URL, currentTls: (() => ListenTls) | null, hasUsers:
 }
 
 function warnOfMetrics(url: URL, { warn }: StoreProgramOptions): void {
-  if (url.protocol === 'unix:' || isLoopback(url)) return;
+  if (url.protocol === 'unix:' || isLoopback(url.hostname)) return;
   warn(`${url.origin}: everybody who reaches it may read metrics and health, but no data`);
 }

@@ -8,6 +8,7 @@
  */
 import { isIP } from 'node:net';
 import { reachableAddress } from '@megaplane/apiserver/controlplane/advertised-address';
+import { isLoopback } from '@megaplane/base/loopback';
 import type { OutsideOptions } from './plan.ts';
 
 export interface OutsideFlags {
@@ -50,8 +51,4 @@ export function outsideOf(flags: OutsideFlags): OutsideOptions | undefined | str
     ...(serviceClusterIpRange === undefined ? {} : { serviceClusterIpRange }),
     ...{ bootstrapTokens, isJoinable },
   };
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }
