@@ -234,7 +234,7 @@ async function tlsOf({ tlsCertFile, tlsPrivateKeyFile, clientCaFile, nodeName }:
     };
   }
   const { makeServingCertificate } = await import('../service/serving-certificate.ts');
-  return { ...makeServingCertificate(nodeName), clientCa };
+  return { ...makeServingCertificate(nodeName === '' ? [] : [nodeName]), clientCa };
 }
 
 function textOf(flag: string, file: string): string {

@@ -13,6 +13,8 @@ interface Flags {
   readonly processes?: string;
   readonly metrics: readonly Source[];
   readonly readOnly?: true;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
 }
 
 const NAMES = ['apiserver', 'controllers', 'scheduler', 'nodes', 'store'] as const;
@@ -43,6 +45,12 @@ export function pageCommand(done: (exitCode: number) => void): Command {
     )
     .option('--allowed-host <names>', 'other names that the page is asked for by', list)
     .option('--token-file <file>', 'holds the token; made where it is not there', path)
+    .option(
+      '--tls-cert-file <file>',
+      'its certificate (beyond the loopback: one signed by itself)',
+      path,
+    )
+    .option('--tls-private-key-file <file>', 'the key of its certificate', path)
     .option('--metrics <name=url>', 'metrics of a program; may be repeated', source, [])
     .option('--processes <file>', 'names the programs of this machine; "up" writes it', path)
     .option('--read-only', 'nothing can be changed from the page')

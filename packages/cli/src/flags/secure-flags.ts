@@ -3,9 +3,9 @@
  * The flags of a secure port with delegated authentication and authorization, as k8s.io/apiserver
  * has them. The port is served where one of them is given, as manifests of kubeadm do.
  */
-import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { SecureAddress } from '@megaplane/client/secure-endpoint';
+import { readNamed } from './named-file.ts';
 import { durationOption, flagValue, wholeNumber, words } from '../parsers/flag-parsers.ts';
 
 export interface SecureFlags {
@@ -70,7 +70,7 @@ export async function secureAddressOf(
     certificate,
     key,
     openPaths: flags.authorizationAlwaysAllowPaths,
-    clientCa: clientCaFile === '' ? '' : fileOf('--client-ca-file', clientCaFile),
+    clientCa: clientCaFile === '' ? '' : readNamed('--client-ca-file', clientCaFile).toString(),
     looksUp: flags.authenticationSkipLookup !== true,
     authenticationKubeconfig: authenticationKubeconfig ?? '',
     authorizationKubeconfig: authorizationKubeconfig ?? '',
@@ -86,19 +86,10 @@ async function identityOf({
 }: SecureFlags): Promise<{ readonly certificate: string; readonly key: string }> {
   if (tlsCertFile === '' && tlsPrivateKeyFile === '') {
     const { makeServingCertificate } = await import('../service/serving-certificate.ts');
-    return makeServingCertificate('');
+    return makeServingCertificate([]);
   }
   return {
-    certificate: fileOf('--tls-cert-file', tlsCertFile),
-    key: fileOf('--tls-private-key-file', tlsPrivateKeyFile),
+    certificate: readNamed('--tls-cert-file', tlsCertFile).toString(),
+    key: readNamed('--tls-private-key-file', tlsPrivateKeyFile).toString(),
   };
-}
-
-function fileOf(flag: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const why = (error as Error).message;
-    throw new Error(`${flag}: cannot read "${file}": ${why}`, { cause: error });
-  }
 }

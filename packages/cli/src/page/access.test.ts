@@ -3,7 +3,12 @@ import { test } from 'node:test';
 import type { Caller } from './access.ts';
 import { cookieHeader, hostsOf, judge } from './access.ts';
 
-const RULES = { token: 'sesame', hosts: hostsOf('127.0.0.1', 8080, []), port: 8080 };
+const RULES = {
+  token: 'sesame',
+  hosts: hostsOf('127.0.0.1', 8080, []),
+  port: 8080,
+  isSecure: false,
+};
 const NOBODY: Caller = {
   host: '127.0.0.1:8080',
   origin: undefined,
@@ -37,6 +42,15 @@ test('the bearer opens data, the link and its cookie open files alone', () => {
   assert.equal(verdict({ cookie }), '401');
   assert.equal(cookie.includes('sesame'), false);
   assert.match(cookieHeader(RULES), /HttpOnly; SameSite=Strict$/);
+});
+
+test('over TLS the cookie goes over nothing else, and no plain page is its own', () => {
+  const secure = { ...RULES, isSecure: true };
+  assert.match(cookieHeader(secure), /; Secure$/);
+  const caller = { ...NOBODY, ...bearer };
+  const from = (origin: string): string => judge({ ...caller, origin }, secure, true).kind;
+  assert.equal(from('https://127.0.0.1:8080'), 'data');
+  assert.equal(from('http://127.0.0.1:8080'), 'refused');
 });
 
 test('a cookie of another port opens nothing', () => {

@@ -28,6 +28,8 @@ export interface Rules {
   /** `host:port` as clients may write them. */
   readonly hosts: ReadonlySet<string>;
   readonly port: number;
+  /** The page is served over TLS: its cookie goes over nothing else. */
+  readonly isSecure: boolean;
 }
 
 export type Verdict =
@@ -63,7 +65,8 @@ export function judge(caller: Caller, rules: Rules, isData: boolean): Verdict {
 
 /** For who opens the link: no script sees it, no other site's requests carry it. */
 export function cookieHeader(rules: Rules): string {
-  return `${cookieName(rules)}=${cookieValue(rules)}; Path=/; HttpOnly; SameSite=Strict`;
+  const secure = rules.isSecure ? '; Secure' : '';
+  return `${cookieName(rules)}=${cookieValue(rules)}; Path=/; HttpOnly; SameSite=Strict${secure}`;
 }
 
 /** The names under which a port of this machine is asked for. */
@@ -86,7 +89,9 @@ function refused(code: 401 | 403 | 421, text: string): Verdict {
 }
 
 function isOwnOrigin(origin: string, rules: Rules): boolean {
-  const host = /^https?:\/\/([^/]+)$/.exec(origin.toLowerCase())?.[1];
+  const [, scheme, host] = /^(https?):\/\/([^/]+)$/.exec(origin.toLowerCase()) ?? [];
+  // what came over plain HTTP may have been changed on the way
+  if (rules.isSecure && scheme !== 'https') return false;
   // a page on another port of this host is a foreign one
   return host !== undefined && (host.endsWith(`:${rules.port}`) || !/:\d+$/.test(host))
     ? rules.hosts.has(host)

@@ -4,8 +4,10 @@ import { parseNested } from '@megaplane/base/nested-json';
 import { guarded, unawaited } from '@megaplane/base/deferred';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { cookieHeader, hostsOf, judge } from './access.ts';
 import type { Caller, Rules } from './access.ts';
 import type { PageFile } from './files.ts';
@@ -34,10 +36,18 @@ const FIXED_HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
+export interface PageIdentity {
+  /** With the certificates between it and its authority. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
 export interface PageServerOptions {
   /** Host to listen on, and port; 0: a free one. */
   readonly host: string;
   readonly port: number;
+  /** PEM of what it shows to browsers; undefined: it speaks plain HTTP. */
+  readonly identity: PageIdentity | undefined;
   /** Names besides the machine's own that the page is asked for by. */
   readonly allowedHosts: readonly string[];
   readonly token: string;
@@ -54,12 +64,18 @@ export interface PageServer {
 /** Listens; rejects with a text for people. */
 export async function openPageServer(options: PageServerOptions): Promise<PageServer> {
   const state: { rules: Rules; answers: number } = {
-    rules: { token: options.token, hosts: new Set(), port: 0 },
+    rules: { token: options.token, hosts: new Set(), port: 0, isSecure: false },
     answers: 0,
   };
-  const server = createServer({ maxHeaderSize: HEAD_BYTES_MAX }, (request, response) => {
+  const { identity } = options;
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
     unawaited(answer(options, state, request, response));
-  });
+  };
+  const limits = { maxHeaderSize: HEAD_BYTES_MAX };
+  const server =
+    identity === undefined
+      ? createServer(limits, listener)
+      : createSecureServer({ ...limits, ...tlsOf(identity) }, listener);
   server.maxConnections = CONNECTIONS_MAX;
   server.headersTimeout = HEAD_MS_MAX;
   server.requestTimeout = REQUEST_MS_MAX;
@@ -76,17 +92,31 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
   });
   const { address, port, family } = server.address() as AddressInfo;
   const hosts = hostsOf(address, port, options.allowedHosts);
-  state.rules = { token: options.token, hosts, port };
+  const isSecure = identity !== undefined;
+  state.rules = { token: options.token, hosts, port, isSecure };
   const isAny = address === '0.0.0.0' || address === '::';
   const shown = isAny ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
   return {
-    link: `http://${shown}:${port}/?token=${options.token}`,
+    link: `${isSecure ? 'https' : 'http'}://${shown}:${port}/?token=${options.token}`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+function tlsOf({ certificate, key }: PageIdentity): SecureContextOptions {
+  const options: SecureContextOptions = { cert: certificate, key, minVersion: 'TLSv1.2' };
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new Error(`--tls-cert-file, --tls-private-key-file: no pair of PEM files: ${why}`, {
+      cause: error,
+    });
+  }
+  return options;
 }
 
 interface State {

@@ -3,20 +3,24 @@
 import { setPriority } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { isLoopback } from '@megaplane/base/loopback';
 import { replacePrivately } from '@megaplane/base/private-file';
 import { createKubeClient } from '@megaplane/client/kube-client';
+import { readNamed } from '../flags/named-file.ts';
 import type { HostPort } from '../parsers/flag-parsers.ts';
 import { readProcesses } from '../observe/sources.ts';
 import type { Source } from '../observe/sources.ts';
 import type { Service } from '../service/service.ts';
 import { loadPageFiles } from './files.ts';
 import { PageData } from './page-data.ts';
-import { openPageServer } from './page-server.ts';
+import { openPageServer, type PageIdentity } from './page-server.ts';
 
 const TOKEN_BYTES = 24;
 const TOKEN = /^[A-Za-z0-9_-]{16,256}$/;
 /** Whoever looks does not hold up what is looked at. */
 const NICENESS = 10;
+/** A server that says nothing for so long is away, and whoever looks is told. */
+const ANSWER_MS_MAX = 10_000;
 const ANSWER_BYTES_MAX = 16 * 2 ** 20;
 /** The file is read again at most so often. */
 const PROCESSES_MS = 1000;
@@ -29,6 +33,8 @@ export interface PageOptions {
   readonly processes?: string;
   readonly metrics: readonly Source[];
   readonly readOnly?: true;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
 }
 
 /** Resolves when it listens; rejects with a text for people. */
@@ -36,7 +42,7 @@ export async function startPage(options: PageOptions): Promise<Service> {
   const client = await createKubeClient({
     kubeconfig: options.kubeconfig,
     userAgent: 'megaplane-page',
-    limits: { answerBytesMax: ANSWER_BYTES_MAX },
+    limits: { answerBytesMax: ANSWER_BYTES_MAX, requestTimeoutMs: ANSWER_MS_MAX },
   });
   setPriority(NICENESS);
   const files = loadPageFiles();
@@ -54,6 +60,7 @@ export async function startPage(options: PageOptions): Promise<Service> {
   const server = await openPageServer({
     host,
     port,
+    identity: await identityOf(options),
     allowedHosts: options.allowedHost ?? [],
     token: tokenOf(options.tokenFile),
     files,
@@ -68,6 +75,25 @@ export async function startPage(options: PageOptions): Promise<Service> {
       client.close();
     },
   };
+}
+
+/** The token crosses no network in the clear: beyond the loopback the page has a certificate. */
+async function identityOf(options: PageOptions): Promise<PageIdentity | undefined> {
+  const { tlsCertFile = '', tlsPrivateKeyFile = '', listenAddress } = options;
+  if ((tlsCertFile === '') !== (tlsPrivateKeyFile === '')) {
+    throw new Error(
+      '--tls-cert-file and --tls-private-key-file: one is of no use without the other',
+    );
+  }
+  if (tlsCertFile !== '') {
+    return {
+      certificate: readNamed('--tls-cert-file', tlsCertFile).toString(),
+      key: readNamed('--tls-private-key-file', tlsPrivateKeyFile).toString(),
+    };
+  }
+  if (isLoopback(listenAddress.host)) return undefined;
+  const { makeServingCertificate } = await import('../service/serving-certificate.ts');
+  return makeServingCertificate([listenAddress.host, ...(options.allowedHost ?? [])]);
 }
 
 /** The token of a file, or a new one that the file holds from then on. */
