@@ -71,7 +71,7 @@ function secureAddress(): SecureAddress {
     ...{ host: '127.0.0.1', port: 0, openPaths: ['/healthz'], clientCa: '', looksUp: true },
     ...{ authenticationKubeconfig: '', authorizationKubeconfig: '' },
     ...{ tokenMs: 10_000, allowedMs: 10_000, deniedMs: 10_000 },
-    ...makeServingCertificate(''),
+    ...makeServingCertificate([]),
   };
 }
 
@@ -117,7 +117,7 @@ async function startNodes(kubeconfig: string): Promise<void> {
       ...{ files: readKwokFiles('--config', ['fast', 'metrics']), leaseDurationSeconds: 40 },
       ...{
         serverAddress: '127.0.0.1:0',
-        tls: { ...makeServingCertificate(''), clientCa: undefined },
+        tls: { ...makeServingCertificate([]), clientCa: undefined },
       },
       ...{ fidelity: 'lean', kubeletCalls: '' },
       endpoint: { port: 0, hostname: '', nodeIp: '127.0.0.1' },
