@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,15 +15,30 @@ import {
   startCluster,
 } from './cluster.ts';
 import type { Cluster } from './cluster.ts';
+import { CommandHost } from './command-host.ts';
 
 const [program] = kubectls();
 const skip = program === undefined ? NO_KUBECTL : false;
 let cluster: Cluster;
 
+/** Leases that are renewed each second: tests wait for renewals. */
+const LEASES = ['--node-lease-duration-seconds', '4'];
+let nodes: ChildProcess | undefined;
+
 before(async () => {
-  if (skip === false) cluster = await startCluster(['--nodes', '6']);
+  if (skip !== false) return;
+  cluster = await startCluster(['--nodes', '0', '--components', '-nodes']);
+  const own = ['--kubeconfig', cluster.kubeconfig, '--create', '6', ...LEASES];
+  const selected = ['--manage-nodes-with-label-selector', 'megaplane.dev/simulated=true'];
+  nodes = spawn(process.execPath, [ENTRY, 'nodes', ...own, ...selected], { stdio: 'ignore' });
+  await eventually('six nodes', () => {
+    const names = kubectl('get', 'nodes', '-o', 'name').trim();
+    return names.split('\n').length === 6 || undefined;
+  });
+  kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=90s');
 });
 after(async () => {
+  nodes?.kill();
   await cluster?.remove();
 });
 
@@ -148,24 +163,32 @@ test('the nodes of an upgrade that was killed are brought back', { skip }, async
   assert.equal(kubectl('get', 'nodes', '-l', 'megaplane.dev/cordoned-by', '-o', 'name'), '');
 });
 
-test('what cannot be meant is refused', { skip }, () => {
-  const refuse = (...args: string[]): string =>
-    megaplane('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig).stderr;
-  assert.match(refuse('kill', '--selector', 'a in'), /--selector: /);
+test('what cannot be meant is refused', { skip }, async (t) => {
+  const host = new CommandHost();
+  t.after(() => host.close());
+  const refuse = async (...args: string[]): Promise<string> => {
+    const ran = await host.run('nodes', 'chaos', ...args, '--kubeconfig', cluster.kubeconfig);
+    assert.notEqual(ran.status, 0, args.join(' '));
+    return ran.stderr;
+  };
+  assert.match(await refuse('kill', '--selector', 'a in'), /--selector: /);
   for (const part of ['0', '101', '-1', 'x']) {
-    assert.match(refuse('freeze', `--percent=${part}`), /--percent .*is needed/);
+    assert.match(await refuse('freeze', `--percent=${part}`), /--percent .*is needed/);
   }
-  assert.match(refuse('freeze', '--for', '0'), /--for .*1s or longer/);
-  assert.match(refuse('flap', '--period=-1s'), /--period .*1s or longer/);
-  assert.match(refuse('upgrade', '--to', 'v2.0.0', '--down=-1s'), /--down .*0s or longer/);
-  assert.match(refuse('upgrade', '--to', 'v2'), /a version such as v1\.37\.0 is needed/);
-  assert.match(refuse('kill'), /give --zone, --selector, --percent or --all/);
-  assert.match(refuse('kill', '--zone', 'nowhere'), /no node has the labels .*zone=nowhere/);
-  assert.match(refuse('drain'), /name nodes, or give --selector or --all/);
-  assert.match(refuse('drain', '--selector', 'no=where'), /no node has the labels no=where/);
-  assert.match(refuse('drain', 'node-0', 'nowhere'), /node nowhere: .*not found/);
-  assert.match(refuse('upgrade', 'node-0', 'nowhere', '--to', 'v2.0.0'), /nowhere: .*not found/);
+  assert.match(await refuse('freeze', '--for', '0'), /--for .*1s or longer/);
+  assert.match(await refuse('flap', '--period=-1s'), /--period .*1s or longer/);
+  assert.match(await refuse('upgrade', '--to', 'v2.0.0', '--down=-1s'), /--down .*0s or longer/);
+  assert.match(await refuse('upgrade', '--to', 'v2'), /a version such as v1\.37\.0 is needed/);
+  assert.match(await refuse('kill'), /give --zone, --selector, --percent or --all/);
+  assert.match(await refuse('kill', '--zone', 'nowhere'), /no node has the labels .*zone=nowhere/);
+  assert.match(await refuse('drain'), /name nodes, or give --selector or --all/);
+  assert.match(await refuse('drain', '--selector', 'no=where'), /no node has the labels no=where/);
+  assert.match(await refuse('drain', 'node-0', 'nowhere'), /node nowhere: .*not found/);
+  assert.match(
+    await refuse('upgrade', 'node-0', 'nowhere', '--to', 'v2.0.0'),
+    /nowhere: .*not found/,
+  );
   assert.match(kubectl('get', 'node', 'node-0'), / Ready /, 'nothing is begun');
-  assert.match(refuse('heal', 'f77'), /there is no fault f77/);
+  assert.match(await refuse('heal', 'f77'), /there is no fault f77/);
   assert.equal(chaos('heal'), 'there was no fault');
 });

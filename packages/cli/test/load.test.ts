@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { ENTRY, megaplane, startCluster, type Cluster } from './cluster.ts';
+import { CommandHost } from './command-host.ts';
 
 let cluster: Cluster;
 
@@ -155,30 +156,41 @@ test('a run in which nothing happens ends and says why; so does one that is stop
   assert.match(text, /pods gone so far +0 /);
 });
 
-test('what the server refuses and flags that are none are told', () => {
+test('what the server refuses and flags that are none are told', async (t) => {
+  const host = new CommandHost();
+  t.after(() => host.close());
   const own = ['--kubeconfig', cluster.kubeconfig];
-  const refused = megaplane('bench', 'pods', ...own, '--namespace', 'nowhere', '--count', '5');
+  const refused = await host.run('bench', 'pods', ...own, '--namespace', 'nowhere', '--count', '5');
   assert.match(refused.stderr, /namespaces "nowhere" not found/);
-  const wrong = megaplane('bench', 'pods', ...own, '--shape', 'heap');
+  const wrong = await host.run('bench', 'pods', ...own, '--shape', 'heap');
   assert.equal(wrong.status, 2);
   assert.match(wrong.stderr, /--shape: one of pod, deployment, job, gang is needed/);
-  const told = (code: number, ...args: string[]): string => {
-    const ran = megaplane('bench', ...args);
+  const told = async (code: number, ...args: string[]): Promise<string> => {
+    const ran = await host.run('bench', ...args);
     assert.equal(ran.status, code, args.join(' '));
     assert.doesNotMatch(ran.stderr, /\n {4}at /);
     return ran.stderr;
   };
-  assert.match(told(1, 'nodes', '--kubeconfig', 'none.yaml'), /cannot read kubeconfig none.yaml/);
-  assert.match(told(2, 'nodes', ...own, '--machines', 'a:4:x'), /a:4:x: x is no quantity/);
-  assert.match(told(2, 'nodes', ...own, '--pod-cidr', '10.0.0.0/99'), /is no IPv4 network of/);
+  assert.match(
+    await told(1, 'nodes', '--kubeconfig', 'none.yaml'),
+    /cannot read kubeconfig none.yaml/,
+  );
+  assert.match(await told(2, 'nodes', ...own, '--machines', 'a:4:x'), /a:4:x: x is no quantity/);
+  assert.match(
+    await told(2, 'nodes', ...own, '--pod-cidr', '10.0.0.0/99'),
+    /is no IPv4 network of/,
+  );
   const networks = ['--pod-cidr', '10.0.0.0/16', '--skip', '200', '--count', '57'];
-  assert.match(told(2, 'nodes', ...own, ...networks), /has 256 networks of \/24, not 257/);
-  assert.match(told(2, 'gaps', ...own, 'extra'), /extra/);
-  assert.match(told(2, 'nodes', ...own, '--output', '/none/x.json'), /--output: cannot write/);
-  assert.match(told(2, 'pods', ...own, '--requests', 'cpu=x'), /cpu=x is no quantity/);
-  assert.match(told(2, 'hold', '--seconds', 'x'), /--seconds: a whole number from 1 on/);
-  assert.match(told(2, 'renewals', '--runs', 'x'), /--runs: a whole number from 1 on/);
-  assert.match(told(2, 'lease-flood', ...own, '--no-compare'), /is for --endpoints/);
+  assert.match(await told(2, 'nodes', ...own, ...networks), /has 256 networks of \/24, not 257/);
+  assert.match(await told(2, 'gaps', ...own, 'extra'), /extra/);
+  assert.match(
+    await told(2, 'nodes', ...own, '--output', '/none/x.json'),
+    /--output: cannot write/,
+  );
+  assert.match(await told(2, 'pods', ...own, '--requests', 'cpu=x'), /cpu=x is no quantity/);
+  assert.match(await told(2, 'hold', '--seconds', 'x'), /--seconds: a whole number from 1 on/);
+  assert.match(await told(2, 'renewals', '--runs', 'x'), /--runs: a whole number from 1 on/);
+  assert.match(await told(2, 'lease-flood', ...own, '--no-compare'), /is for --endpoints/);
   const flood = ['lease-flood', '--endpoints', 'http://127.0.0.1:1', '--seconds', '1'];
-  assert.match(told(1, ...flood), /no lease was written; \d+ tries failed/);
+  assert.match(await told(1, ...flood), /no lease was written; \d+ tries failed/);
 });
