@@ -1,4 +1,5 @@
 /** Sets of completion indexes as Jobs write them: `0,2-4,7`. */
+import { assert } from '@megaplane/base/assert';
 
 export function parseIndexes(text: string, end: number): Set<number> {
   const indexes: Set<number> = new Set();
@@ -22,6 +23,7 @@ export function formatIndexes(indexes: ReadonlySet<number>): string {
     else parts.push(last === first + 1 ? `${first},${last}` : `${first}-${last}`);
   };
   for (const index of [...indexes].toSorted((a, b) => a - b)) {
+    assert(Number.isInteger(index) && index >= 0, 'an index counts from 0');
     if (index !== last + 1 || first < 0) {
       close();
       first = index;

@@ -2,6 +2,8 @@
  * Runs tasks with a bounded number under way; the rest waits in order. Tasks settle their own
  * failures; one that rejects all the same is reported and does not stop the others.
  */
+import { assert } from '@megaplane/base/assert';
+
 export class Lanes {
   readonly #width: number;
   readonly #onError: (error: unknown) => void;
@@ -32,6 +34,8 @@ export class Lanes {
       this.#running++;
       void this.#one(task);
     }
+    const isFull = this.#running >= this.#width;
+    assert(isFull || this.waiting === 0, 'no task waits while a lane is free');
     if (this.#head > 1024 && this.#head * 2 > this.#waiting.length) {
       this.#waiting.splice(0, this.#head);
       this.#head = 0;
@@ -44,6 +48,7 @@ export class Lanes {
     } catch (error) {
       this.#onError(error);
     }
+    assert(this.#running > 0, 'what ends was running');
     this.#running--;
     this.#next();
   }

@@ -17,6 +17,7 @@
  *
  * 47 bytes a node beside the name.
  */
+import { assert } from '@megaplane/base/assert';
 import { Float64Column, Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
@@ -77,10 +78,12 @@ export class NodeTable {
   }
 
   hold(id: number): void {
+    assert(this.keys.has(id), 'a row that is held is that of a node');
     this.holds.add(id, 1);
   }
 
   unhold(id: number): void {
+    assert(this.holds.get(id) > 0, 'a node is let go as often as it was held');
     this.holds.set(id, this.holds.get(id) - 1);
     this.release(id);
   }
@@ -88,6 +91,7 @@ export class NodeTable {
   /** Forgets a row that nobody needs any more. */
   release(id: number): void {
     if (this.exists(id) || this.holds.get(id) > 0 || !this.keys.has(id)) return;
+    assert(this.podHead.get(id) === 0, 'a node that is forgotten has no pods');
     this.keys.remove(id);
     this.setTaints(id, '');
     this.released(id);

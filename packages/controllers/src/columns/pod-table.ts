@@ -10,6 +10,7 @@
  *
  * 21 bytes a pod beside its key.
  */
+import { assert } from '@megaplane/base/assert';
 import { Int32Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
@@ -73,6 +74,7 @@ export class PodTable {
 
   remove(row: number): void {
     if ((this.flags.get(row) & POD_ENDED) !== 0) this.endedCount--;
+    assert(this.endedCount >= 0, 'no more pods go than have ended');
     this.#place(row, -1);
     this.flags.set(row, 0);
   }
@@ -92,6 +94,7 @@ export class PodTable {
   }
 
   #clear(row: number): void {
+    assert(this.node.get(row) === 0, 'a row is free of its node before another pod has it');
     this.node.set(row, 0);
     this.flags.set(row, 0);
     this.tolerance.set(row, 0);
@@ -136,6 +139,8 @@ export class PodTable {
     if (from >= 0) {
       const next = this.#next.get(row);
       const prev = this.#prev.get(row);
+      const before = prev === 0 ? this.#nodes.podHead.get(from) : this.#next.get(prev - 1);
+      assert(before === row + 1, 'a pod is in the list of its node');
       if (prev === 0) this.#nodes.podHead.set(from, next);
       else this.#next.set(prev - 1, next);
       if (next !== 0) this.#prev.set(next - 1, prev);

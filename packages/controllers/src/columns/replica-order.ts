@@ -5,6 +5,7 @@
  * time, restarted more often, younger. Ages count by powers of two, so that none of a crowd that
  * came at about the same time is always the victim.
  */
+import { assert } from '@megaplane/base/assert';
 import { REPLICA_BOUND, REPLICA_READY, type ReplicaPods } from './replica-pods.ts';
 
 /**
@@ -18,6 +19,7 @@ export function rowsToDelete(
   neighbours: ReadonlyMap<number, number>,
   nowS: number,
 ): number[] {
+  assert(count >= 0, 'as many go as there are too many');
   if (count >= rows.length) return [...rows];
   return rows.toSorted((a, b) => compare(pods, a, b, neighbours, nowS)).slice(0, count);
 }

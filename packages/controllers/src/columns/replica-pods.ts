@@ -10,6 +10,7 @@
  *
  * About 50 bytes a pod beside its key.
  */
+import { assert } from '@megaplane/base/assert';
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
@@ -192,6 +193,8 @@ export class ReplicaPods {
   }
 
   #clear(row: number): void {
+    assert(this.#owner.get(row) === 0, 'a row is free of its owner before another pod has it');
+    assert(this.#labels.get(row) === 0, 'a row is free of its labels before another pod has it');
     this.#owner.set(row, 0);
     this.#labels.set(row, 0);
     this.flags.set(row, 0);
@@ -255,6 +258,8 @@ export class ReplicaPods {
     key.set(labels, at);
     at += labels.length;
     const id = this.#sets.insert(key, 0, at);
+    // the table is full: the pod is as one whose labels are too long
+    if (id < 0) return -1;
     if (!this.#sets.isNew) return id;
     const namespace = this.#namespaces.insert(bytes, namespaceStart, namespaceEnd);
     this.#setNamespace.set(id, namespace);

@@ -1,5 +1,6 @@
 // data plane
 /** Many doubly linked lists of rows; a row is in one list at most. Cells hold id + 1, 0 = end. */
+import { assert } from '@megaplane/base/assert';
 import { Int32Column } from '@megaplane/base/column';
 
 export class RowLists {
@@ -19,6 +20,8 @@ export class RowLists {
 
   add(list: number, row: number): void {
     const head = this.#head.get(list);
+    assert(this.#next.get(row) === 0 && this.#prev.get(row) === 0, 'a row is in one list at most');
+    assert(head !== row + 1, 'a row is in its list once');
     this.#next.set(row, head);
     this.#prev.set(row, 0);
     if (head !== 0) this.#prev.set(head - 1, row + 1);
@@ -29,6 +32,8 @@ export class RowLists {
   remove(list: number, row: number): void {
     const next = this.#next.get(row);
     const prev = this.#prev.get(row);
+    const before = prev === 0 ? this.#head.get(list) : this.#next.get(prev - 1);
+    assert(before === row + 1, 'a row that is taken out is in that list');
     if (prev === 0) this.#head.set(list, next);
     else this.#next.set(prev - 1, next);
     if (next !== 0) this.#prev.set(next - 1, prev);

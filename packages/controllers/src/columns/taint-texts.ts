@@ -2,6 +2,7 @@
 /**
  * Lists of taints as their JSON, each text once: most nodes have the same. A node holds a number.
  */
+import { assert } from '@megaplane/base/assert';
 
 /** Nodes without taints. */
 export const NO_TAINTS = 0;
@@ -31,6 +32,8 @@ export class TaintTexts {
       this.#indexes.set(text, index);
       this.#texts[index] = text;
       this.#uses[index] = 0;
+      const numbers = this.#indexes.size + this.#free.length;
+      assert(numbers === this.#texts.length, 'a number is of one text, or free');
     }
     this.#uses[index]!++;
     return index;
@@ -38,7 +41,9 @@ export class TaintTexts {
 
   /** One node less has the text. */
   release(index: number): void {
-    if (index === NO_TAINTS || index === UNKNOWN_TAINTS || --this.#uses[index]! > 0) return;
+    if (index === NO_TAINTS || index === UNKNOWN_TAINTS) return;
+    assert(this.#uses[index]! > 0, 'a text is let go as often as it was held');
+    if (--this.#uses[index]! > 0) return;
     this.#indexes.delete(this.#texts[index]!);
     this.#texts[index] = '';
     this.#free.push(index);

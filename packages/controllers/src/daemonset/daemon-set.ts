@@ -2,6 +2,7 @@
  * The decisions of a DaemonSet for its nodes and pods, without world: which pods to make and which
  * to delete, whether an update may go on, and what the status says. The rules are upstream's.
  */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { scaled } from '../deployment/deployment-spec.ts';
@@ -204,6 +205,8 @@ export function daemonStatus(
     if (first.isAvailable) available++;
     if (first.isUpdated) updated++;
   }
+  assert(current <= desired, 'one pod counts for each node that should have one');
+  assert(Math.max(ready, available, updated) <= current, 'what is counted is there');
   const unavailable = desired - available;
   const conditions = listAt(set, 'status', 'conditions');
   return {

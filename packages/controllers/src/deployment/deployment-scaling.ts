@@ -1,4 +1,5 @@
 /** Sizes of a Deployment's ReplicaSets. */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { numberAt } from '@megaplane/machinery/json';
 import { maximumAnnotation } from './deployment-revisions.ts';
@@ -15,7 +16,9 @@ export function newSetReplicas(
   const own = replicasOf(current);
   if (isRecreate(deployment) || own >= replicas) return replicas;
   const room = replicas + maxSurge(deployment) - wantedReplicas(all);
-  return room <= 0 ? own : own + Math.min(room, replicas - own);
+  const size = room <= 0 ? own : own + Math.min(room, replicas - own);
+  assert(size >= own && size <= replicas, 'the new set grows, up to what is wanted');
+  return size;
 }
 
 /**
@@ -40,6 +43,7 @@ export function proportionalSizes(
     sizes.set(set, replicasOf(set) + share);
     done += share;
   }
+  assert(change < 0 ? done >= change : done <= change, 'sets share what there is, not more');
   const [largest] = sets;
   if (largest !== undefined && change !== 0) {
     sizes.set(largest, Math.max(0, (sizes.get(largest) ?? 0) + change - done));

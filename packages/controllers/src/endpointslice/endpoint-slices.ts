@@ -3,6 +3,7 @@
  * are; slices that change anyway are filled first, so that a change touches few of them. A service
  * without endpoints has one empty slice.
  */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { hintClose, isByTopology, removeHints, staysClose, withHints } from './endpoint-hints.ts';
@@ -209,6 +210,7 @@ class FamilyPlan {
       const metadata = { ...objectAt(made, 'metadata'), name, resourceVersion };
       this.update.push({ ...made, metadata });
     }
+    assert(own.length === 0 || this.create.length === 0, 'no slice goes beside a new one');
     this.gone = [...foreign, ...own];
   }
 
@@ -230,6 +232,7 @@ class FamilyPlan {
   }
 
   #slice(ports: readonly JsonObject[], endpoints: readonly JsonObject[]): JsonObject {
+    assert(endpoints.length <= this.#endpointsMax, 'a slice has as many endpoints as it may');
     const owner = ownerOfObject('v1', 'Service', this.#service);
     return {
       apiVersion: 'discovery.k8s.io/v1',

@@ -7,6 +7,7 @@
  *   zone     index of its zone + 1; 0 = the node does not count
  *   millis   thousandths of processors that it has for pods
  */
+import { assert } from '@megaplane/base/assert';
 import { Float64Column, Uint32Column } from '@megaplane/base/column';
 import { asBuffer } from '@megaplane/base/bytes';
 import type { Informer } from '@megaplane/client/informer';
@@ -47,7 +48,7 @@ export class ZoneProcessors {
       { path: '/api/v1/nodes' },
       {
         onUpsert: (row, isNew, bytes, start, end) => {
-          if (isNew) this.#zone.set(row, 0);
+          assert(!isNew || this.#zone.get(row) === 0, 'a row is free before a node has it');
           const text = asBuffer(bytes).toString('utf8', start, end);
           this.#set(row, ...judge(parseJson(text) as JsonObject));
         },
@@ -86,7 +87,9 @@ export class ZoneProcessors {
   }
 
   #add(zone: number, nodes: number, millis: number): void {
-    this.#nodes[zone] = (this.#nodes[zone] ?? 0) + nodes;
+    const count = (this.#nodes[zone] ?? 0) + nodes;
+    assert(count >= 0, 'no more nodes leave a zone than it has');
+    this.#nodes[zone] = count;
     this.#sums[zone] = (this.#sums[zone] ?? 0) + millis;
   }
 

@@ -3,6 +3,7 @@
  * upstream's mirroring controller: one slice per subset of ports and family of addresses, a
  * thousand addresses of a subset at most.
  */
+import { assert } from '@megaplane/base/assert';
 import { isIP } from 'node:net';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -75,6 +76,7 @@ export function planMirror(
   const create = unmet
     .filter((group) => !take(group, () => true))
     .map((group) => sliceOf(endpoints, group, undefined));
+  assert(create.length + update.length <= groups.length, 'a group is written once at most');
   return { create, update, remove: [...left], invalid, skipped };
 }
 

@@ -3,6 +3,7 @@
  * count them wrong. Creations are seen when the informer has come to the revision that the server
  * answered; deletions when the pod is being deleted or gone. Time is an argument.
  */
+import { assert } from '@megaplane/base/assert';
 
 /** After so long the controller acts all the same: something was lost. */
 const EXPECTATION_MS_MAX = 300_000;
@@ -18,6 +19,7 @@ export class Expectations {
 
   /** The owner `key` wrote something that the informer shows at `revision`. */
   expectRevision(key: string, revision: number, nowMs: number): void {
+    assert(!Number.isNaN(revision), 'a write has a revision');
     const expected = this.#of(key, nowMs);
     expected.revision = Math.max(expected.revision, revision);
   }
@@ -61,6 +63,7 @@ export class Expectations {
       expected = { revision: 0, deletions: new Set(), deadlineMs: 0 };
       this.#expected.set(key, expected);
     }
+    assert(Number.isFinite(nowMs), 'an expectation has a deadline');
     expected.deadlineMs = nowMs + EXPECTATION_MS_MAX;
     return expected;
   }

@@ -3,6 +3,7 @@
  * that dashboards and alerts carry over. As with the Go client, a metric without labels is told
  * from the start, and one with labels once something is counted.
  */
+import { assert } from '@megaplane/base/assert';
 import { BucketHistogram } from '@megaplane/client/bucket-histogram';
 import { Exposition, type Labels } from '@megaplane/client/exposition';
 
@@ -27,6 +28,12 @@ abstract class Family {
     return this.#labels.length > 0;
   }
 
+  /** The key of these values, which are as many as there are labels. */
+  keyOf(values: LabelValues): string {
+    assert(values.length === this.#labels.length, 'each label has a value');
+    return values.join(BETWEEN);
+  }
+
   labelsOf(values: LabelValues): Labels {
     return Object.fromEntries(this.#labels.map((name, at) => [name, values[at] ?? '']));
   }
@@ -47,7 +54,8 @@ export class Counter extends Family {
   }
 
   add(values: LabelValues = [], count = 1): void {
-    const key = values.join(BETWEEN);
+    assert(count >= 0 || this.type === 'gauge', 'a counter never falls');
+    const key = this.keyOf(values);
     const sum = (this.#counts.get(key) ?? 0) + count;
     // Of what is there no more nothing is told; what was counted once stays.
     if (sum === 0 && this.type === 'gauge' && key !== '') this.#counts.delete(key);
@@ -55,11 +63,12 @@ export class Counter extends Family {
   }
 
   set(values: LabelValues, count: number): void {
-    this.#counts.set(values.join(BETWEEN), count);
+    assert(this.type === 'gauge', 'a counter is not set');
+    this.#counts.set(this.keyOf(values), count);
   }
 
   forget(values: LabelValues): void {
-    this.#counts.delete(values.join(BETWEEN));
+    this.#counts.delete(this.keyOf(values));
   }
 
   tell(name: string, out: Exposition): void {
@@ -103,7 +112,7 @@ export class Histogram extends Family {
   }
 
   record(value: number, values: LabelValues = []): void {
-    this.#of(values.join(BETWEEN)).record(value);
+    this.#of(this.keyOf(values)).record(value);
   }
 
   #of(key: string): BucketHistogram {
@@ -155,8 +164,12 @@ export class MetricBoard {
 
   #put<One extends Family>(name: string, make: () => One): One {
     const known = this.#families.get(name);
-    if (known !== undefined) return known as One;
     const made = make();
+    if (known !== undefined) {
+      assert(known.type === made.type, `${name} is one type of metric`);
+      assert(known.hasLabels === made.hasLabels, `${name} has the same labels everywhere`);
+      return known as One;
+    }
     this.#families.set(name, made);
     return made;
   }

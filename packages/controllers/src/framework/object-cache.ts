@@ -3,6 +3,7 @@
  * that owners and selectors need. For kinds of which there are thousands: an object is decoded
  * when it changes and when somebody works on it, and lives as bytes in between.
  */
+import { assert } from '@megaplane/base/assert';
 import { Uint32Column } from '@megaplane/base/column';
 import { Slab } from '@megaplane/base/slab';
 import type { Informer } from '@megaplane/client/informer';
@@ -92,7 +93,7 @@ export class ObjectCache {
   }
 
   #upsert(row: number, isNew: boolean, bytes: Uint8Array, start: number, end: number): void {
-    if (isNew) this.#refs.set(row, 0);
+    assert(!isNew || this.#refs.get(row) === 0, 'a row is free before another object has it');
     const object = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
     if (!this.#wants(object)) return this.#remove(row);
     const key = this.informer.keyOf(row);
@@ -121,6 +122,7 @@ export class ObjectCache {
   }
 
   #forget(row: number, key: string, before: JsonObject): void {
+    assert(this.#refs.get(row) !== 0, 'what is forgotten was kept');
     this.#slab.free(this.#refs.get(row));
     const namespace = stringAt(before, 'metadata', 'namespace');
     removeFrom(this.#byNamespace, namespace, key);

@@ -1,4 +1,5 @@
 /** Creates, deletes, adopts and releases pods for the controllers that own them. */
+import { assert } from '@megaplane/base/assert';
 import { CONTENT, type Client } from '@megaplane/client/client';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
@@ -84,6 +85,7 @@ export class PodControl {
     count: number,
     created: (revision: number) => void,
   ): Promise<Written | undefined> {
+    assert(count >= 0, 'as many are made as are missing');
     const { timers } = this.#client;
     const isWarm = timers.nowMs() - (this.#warm.get(owner.uid) ?? -Infinity) < WARM_MS;
     let batch = isWarm ? count : SLOW_START_BATCH;

@@ -3,6 +3,7 @@
  * that dashboards and alerts carry over. Time is an argument.
  */
 
+import { assert } from '@megaplane/base/assert';
 import { edgeText } from '@megaplane/client/exposition';
 
 /** Upper bounds of the histograms in seconds: 10 ns to 10 s, each ten times the last. */
@@ -62,11 +63,14 @@ export class QueueMetrics {
     const since = this.#since.get(key);
     if (since !== undefined) this.#queued.add((nowMs - since) / 1000);
     this.#since.delete(key);
+    assert(!this.#active.has(key), 'a key is worked on by one at a time');
     this.#active.set(key, nowMs);
   }
 
   ended(key: unknown, isRetry: boolean, nowMs: number): void {
-    this.#worked.add((nowMs - (this.#active.get(key) ?? nowMs)) / 1000);
+    const sinceMs = this.#active.get(key);
+    assert(sinceMs !== undefined, 'what ends has begun');
+    this.#worked.add((nowMs - sinceMs) / 1000);
     this.#active.delete(key);
     if (isRetry) this.#retries++;
   }

@@ -1,4 +1,5 @@
 /** What controllers share: one informer per collection, and a board of their work queues. */
+import { assert } from '@megaplane/base/assert';
 import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
@@ -135,6 +136,8 @@ export class SharedInformers {
       shared = new Shared(this.#client, collection, this.#onTrouble);
       this.#shared.set(key, shared);
     }
+    const isDouble = shared.handlers.includes(handler);
+    assert(!isDouble, 'a handler hears of each object once');
     shared.handlers.push(handler);
     return shared.informer;
   }

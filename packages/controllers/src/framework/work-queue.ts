@@ -3,6 +3,7 @@
  * never worked on twice at a time: added meanwhile, it comes again when its worker is done.
  * Failures make a key wait longer each time. Time is an argument; nothing happens by itself.
  */
+import { assert } from '@megaplane/base/assert';
 
 /** How long a key waits that failed: twice as long each time, from the least to the most. */
 export interface RetryDelays {
@@ -78,6 +79,7 @@ export class WorkQueue<K> {
   }
 
   #enter(key: K): void {
+    assert(!this.#active.has(key), 'a key that is worked on is not ready besides');
     if (this.#ready.has(key)) return;
     this.#ready.set(key, ++this.#entered);
     this.#order.push(key);
@@ -87,6 +89,7 @@ export class WorkQueue<K> {
 
   /** Adds the key later; an earlier appointment stands. */
   addAt(key: K, atMs: number): void {
+    assert(!Number.isNaN(atMs), 'an appointment has a time');
     if (this.#ready.has(key) || this.#again.has(key)) return;
     if ((this.#waiting.get(key) ?? Infinity) <= atMs) return;
     this.#waiting.set(key, atMs);
@@ -106,14 +109,17 @@ export class WorkQueue<K> {
       // it was dropped, and may have come back since
       if (this.#ready.get(key) !== number) continue;
       this.#ready.delete(key);
+      assert(!this.#active.has(key), 'a key is worked on by one at a time');
       this.#active.add(key);
       return key;
     }
+    assert(this.#ready.size === 0, 'each key that is ready has a place in the order');
     return undefined;
   }
 
   #cut(): void {
     if (this.#first < TAKEN_MIN || this.#first * 2 < this.#order.length) return;
+    assert(this.#numbers.length === this.#order.length, 'each place in the order has a number');
     this.#order = this.#order.slice(this.#first);
     this.#numbers = this.#numbers.slice(this.#first);
     this.#first = 0;
@@ -148,7 +154,7 @@ export class WorkQueue<K> {
   }
 
   #end(key: K): void {
-    this.#active.delete(key);
+    assert(this.#active.delete(key), 'what is done was taken');
     if (this.#again.delete(key)) this.#enter(key);
   }
 }

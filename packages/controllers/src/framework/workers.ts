@@ -1,3 +1,4 @@
+import { assert } from '@megaplane/base/assert';
 import type { Timers } from '@megaplane/client/client';
 import type { QueueMetrics } from './queue-metrics.ts';
 import { WorkQueue, type RetryDelays } from './work-queue.ts';
@@ -66,6 +67,7 @@ export class Workers<K> {
       const key = this.queue.take(this.#timers.nowMs());
       if (key === undefined) break;
       this.#running++;
+      assert(this.#running <= this.#width, 'no more workers than there may be');
       void this.#one(key);
     }
     this.#arm();
@@ -79,6 +81,7 @@ export class Workers<K> {
     } catch (error) {
       this.#onError(error);
     }
+    assert(this.#running > 0, 'what ends was running');
     this.#running--;
     this.#metrics.ended(key, result === 'retry', this.#timers.nowMs());
     if (result === 'retry') this.queue.retry(key, this.#timers.nowMs());

@@ -17,6 +17,7 @@
  *
  * Objects that own nothing and are owned by nobody cost 25 bytes, a reference 28 more.
  */
+import { assert } from '@megaplane/base/assert';
 import { ownMember } from '@megaplane/base/members';
 import { Int32Column, Uint16Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
@@ -104,6 +105,9 @@ export class GarbageGraph {
 
   /** Announces a resource by its number: the next one, or that of one which was retired. */
   addResource(resource: number): void {
+    const known = this.#rows[resource];
+    const isFree = known === undefined || known === NO_ROWS;
+    assert(isFree && resource <= this.#rows.length, 'a resource has a number of its own');
     this.#rows[resource] = new Rows();
   }
 
@@ -426,6 +430,7 @@ export class GarbageGraph {
     if (at < 0) at = this.#edgeEnd++;
     else this.#freeEdge = this.#nextOfDependent.get(at);
     this.#edgeCount++;
+    assert(this.#edgeCount <= this.#edgeEnd, 'each reference has an edge of its own');
     this.#edgeOwner.set(at, owner);
     this.#edgeResource.set(at, resource);
     this.#edgeRow.set(at, row);
@@ -448,6 +453,9 @@ export class GarbageGraph {
       const next = this.#nextOfOwner.get(at);
       const prev = this.#prevOfOwner.get(at);
       const owner = this.#edgeOwner.get(at);
+      assert(this.#edgeRow.get(at) === row, 'an edge hangs on its dependent');
+      const before = prev === 0 ? this.#head.get(owner) : this.#nextOfOwner.get(prev - 1);
+      assert(before === edge, 'an edge is in the list of its owner');
       if (prev !== 0) this.#nextOfOwner.set(prev - 1, next);
       else this.#head.set(owner, next);
       if (next !== 0) this.#prevOfOwner.set(next - 1, prev);
@@ -457,6 +465,7 @@ export class GarbageGraph {
       this.#freeEdge = at + 1;
       this.#edgeCount--;
     }
+    assert(this.#edgeCount >= 0, 'no more references go than there were');
   }
 
   /** Sixteen bytes for a UUID; what is none cannot be the uid of an object, and stays text. */

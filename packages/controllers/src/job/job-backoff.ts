@@ -1,4 +1,5 @@
 /** How failures slow down the making of pods: backoff_utils.go of upstream's job controller. */
+import { assert } from '@megaplane/base/assert';
 
 const BACKOFF_MS_MIN = 10_000;
 const BACKOFF_MS_MAX = 600_000;
@@ -29,6 +30,7 @@ export function noteEnds(
 
 /** How long no pod is made after so many failures; 0 where one may be. */
 export function remainingMs(failures: number, lastFailureMs: number, nowMs: number): number {
+  assert(failures >= 0, 'failures are counted from 0');
   if (failures === 0) return 0;
   const delayMs = Math.min(BACKOFF_MS_MIN * 2 ** Math.min(failures - 1, 20), BACKOFF_MS_MAX);
   return Math.max(0, lastFailureMs + delayMs - nowMs);

@@ -6,6 +6,7 @@
  * uid is written to `uncountedTerminatedPods`, then the finalizer goes, then the uid becomes one
  * more in `succeeded` or `failed`. Completed indexes need no uids: an index counts once by itself.
  */
+import { assert } from '@megaplane/base/assert';
 import { putMember } from '@megaplane/base/members';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
@@ -507,6 +508,10 @@ class Plan {
         ...(failed.size === 0 ? {} : { failed: [...failed] }),
       },
     };
+    assert(counts.active >= ready, 'no more pods are ready than are active');
+    assert(kept.length + removed.size === active.length, 'only active pods are deleted');
+    const isOneWay = this.#create.length === 0 || removed.size === 0;
+    assert(isOneWay, 'pods go or others come, not both');
     for (const [field, value] of Object.entries(counts))
       if (value > 0) putMember(status, field, value);
     if (this.#startTime !== '') status['startTime'] = this.#startTime;

@@ -3,6 +3,7 @@
  * piece after the last one given, around and around. A piece is a number below `size`; which ones
  * are taken is a bit each.
  */
+import { assert } from '@megaplane/base/assert';
 import { isIP } from 'node:net';
 
 /** A block is cut into at most so many pieces: sixteen bits between the two masks. */
@@ -145,6 +146,7 @@ export class CidrPool {
   }
 
   #piece(at: number): Block {
+    assert(this.#isTaken(at), 'a piece that is given is taken');
     const { base, bits } = this.block;
     const shift = BigInt(bits - this.#nodeMask);
     return { base: base + (BigInt(at) << shift), mask: this.#nodeMask, bits };
@@ -158,6 +160,8 @@ export class CidrPool {
     const bit = 1 << (at & 7);
     const byte = this.#taken[at >> 3] ?? 0;
     this.#taken[at >> 3] = isTaken ? byte | bit : byte & ~bit;
+    assert(((byte & bit) !== 0) !== isTaken, 'a piece is taken once, and freed once');
     this.#count += isTaken ? 1 : -1;
+    assert(this.#count >= 0 && this.#count <= this.size, 'pieces that are taken are of the pool');
   }
 }

@@ -14,6 +14,7 @@
  * What remains is real: nodes that are silent while the server answers promptly. If that is all of
  * them, no taint NoExecute is set and those set before are taken away (full disruption).
  */
+import { assert } from '@megaplane/base/assert';
 import {
   conditionIn,
   EXISTS,
@@ -223,6 +224,7 @@ export class NodeLifecycle {
     if (this.#lastPassMs < 0) this.#lastPassMs = nowMs;
     const passed = nowMs - this.#lastPassMs;
     this.#lastPassMs = nowMs;
+    assert(this.#observedMs >= this.#floorMs, 'observed time never goes back');
     if (!this.#isTrusted) return;
     const most = this.#rules.periodMs + LATENESS_MS_MAX;
     if (passed > most) this.stalls++;
@@ -307,6 +309,8 @@ export class NodeLifecycle {
   }
 
   #startTainting(id: number, bits: number, taint: 'not-ready' | 'unreachable' | 'none'): void {
+    assert((bits & TAINTING) === 0, 'taints of a node are written by one at a time');
+    assert((bits & EXISTS) !== 0, 'a node that is tainted is there');
     this.#nodes.bits.set(id, bits | TAINTING);
     this.#effects.syncNoExecute(id, taint);
   }
@@ -328,6 +332,7 @@ export class NodeLifecycle {
       zone.release();
       if (zone.state === 'full') full++;
     }
+    assert(full <= populated, 'no more zones are down than there are');
     const isTotal = populated > 0 && full === populated;
     if (isTotal === this.#isTotal) return;
     this.#isTotal = isTotal;
@@ -411,6 +416,7 @@ export class NodeLifecycle {
     if (known !== undefined) return known;
     // Beyond the limit zones share the last one: its state is then that of all of them.
     if (this.zones.length >= ZONES_MAX) return ZONES_MAX - 1;
+    assert(this.#zoneIndex.size === this.zones.length, 'each zone has its number');
     this.#zoneIndex.set(name, this.zones.length);
     this.zones.push(new Zone(name, this.#rules.evictionRate));
     return this.zones.length - 1;

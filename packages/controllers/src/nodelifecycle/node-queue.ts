@@ -7,6 +7,7 @@
  *   wanted   by node: what is to be done, as bits; 0 = does not wait
  *   next     by node: the one after it + 1; 0 = the last one
  */
+import { assert } from '@megaplane/base/assert';
 import { Int32Column, Uint16Column } from '@megaplane/base/column';
 import type { NodeTable } from '../columns/node-table.ts';
 
@@ -36,6 +37,7 @@ export class NodeQueue {
 
   /** Wants more for a node; `wanted` is not 0. */
   add(id: number, wanted: number): void {
+    assert(wanted !== 0 && wanted <= 0xffff, 'something is wanted, and has a bit');
     const before = this.#wanted.get(id);
     this.#wanted.set(id, before | wanted);
     if (before !== 0) return;
@@ -44,6 +46,7 @@ export class NodeQueue {
     if (this.#last === 0) this.#first = id + 1;
     else this.#next.set(this.#last - 1, id + 1);
     this.#last = id + 1;
+    assert(this.#first !== 0, 'a queue with a last node has a first one');
     this.#pump();
   }
 
@@ -53,6 +56,7 @@ export class NodeQueue {
       this.#first = this.#next.get(id);
       if (this.#first === 0) this.#last = 0;
       const wanted = this.#wanted.get(id);
+      assert(wanted !== 0, 'something is wanted for a node that waits');
       this.#wanted.set(id, 0);
       this.#running++;
       void this.#one(id, wanted);
@@ -65,6 +69,7 @@ export class NodeQueue {
     } catch (error) {
       this.#onError(error);
     }
+    assert(this.#running > 0, 'what ends was running');
     this.#running--;
     this.#nodes.unhold(id);
     this.#pump();

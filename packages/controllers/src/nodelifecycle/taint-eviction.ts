@@ -4,6 +4,7 @@
  * nor, as upstream, shorter, unless the pod does not tolerate it at all. A taint that goes away in
  * time calls the eviction off, and so does the end of the pod.
  */
+import { assert } from '@megaplane/base/assert';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonValue } from '@megaplane/machinery/json-value';
 import { POD_DELETING, type PodTable } from '../columns/pod-table.ts';
@@ -74,6 +75,7 @@ export class TaintEviction {
     if (!isTolerated) return this.#evict(pod);
     if (seconds === Infinity || this.#untilMs.has(pod)) return;
     const untilMs = nowMs + seconds * 1000;
+    assert(!this.#evicted.has(pod), 'a pod that is evicted has no stay');
     this.#untilMs.set(pod, untilMs);
     if (untilMs >= this.#nextMs) return;
     this.#nextMs = untilMs;
@@ -85,6 +87,7 @@ export class TaintEviction {
   }
 
   #evict(pod: number, lateMs = 0): void {
+    assert(!this.#evicted.has(pod), 'a pod is evicted once');
     this.#untilMs.delete(pod);
     this.#evicted.add(pod);
     this.#effects.evict(pod, lateMs);
@@ -105,6 +108,8 @@ export class TaintEviction {
         else this.#nextMs = Math.min(this.#nextMs, untilMs);
       }
     }
+    const isWatched = this.#untilMs.size === 0 || this.#nextMs < Infinity;
+    assert(isWatched, 'the end of each stay is waited for');
     if (this.#nextMs < Infinity) this.#effects.due(this.#nextMs);
   }
 

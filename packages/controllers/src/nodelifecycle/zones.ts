@@ -5,6 +5,8 @@
  * ready; it is fully down when none is ready. When every zone is fully down nothing is evicted:
  * then the network, the API server or this program is more likely at fault than all nodes.
  */
+import { assert } from '@megaplane/base/assert';
+
 export type ZoneState = 'initial' | 'normal' | 'partial' | 'full';
 
 export interface ZoneRules {
@@ -72,6 +74,7 @@ export class Zone {
   #fill(nowMs: number): void {
     const passed = Math.max(0, nowMs - this.#filledMs);
     this.#tokens = Math.min(1, this.#tokens + (passed / 1000) * this.#rate);
+    assert(this.#tokens >= 0 && this.#tokens <= 1, 'one right is saved up at most');
     this.#filledMs = nowMs;
   }
 
@@ -94,6 +97,7 @@ export class Zone {
   }
 
   dropHead(): void {
+    assert(this.#queueStart < this.#released, 'only a node that was let through leaves');
     this.#queueStart++;
     if (this.#queueStart < 1024 || this.#queueStart * 2 < this.queue.length) return;
     this.queue.splice(0, this.#queueStart);

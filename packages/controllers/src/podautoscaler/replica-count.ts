@@ -2,6 +2,7 @@
  * How many replicas a metric asks for, by upstream's calculation: pods without metrics and pods
  * that are not ready count so that the answer errs towards no change.
  */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { podAmounts } from '@megaplane/machinery/quota/pod-resources';
@@ -68,6 +69,7 @@ export function countReplicas(
   const measure = measureOf(question, use, requests);
   if (typeof measure === 'string') return failed(measure);
   const { ratio, average, utilization } = measure;
+  assert(groups.ready + groups.unready.size <= pods.length, 'each pod is in one group');
   const keep = (replicas: number): Counted => ({ ok: true, replicas, average, utilization });
   const { current, tolerance } = question;
   const growsUnready = groups.unready.size > 0 && ratio > 1;
@@ -216,6 +218,7 @@ function measureOf(
     count++;
   }
   if ('average' in target) {
+    assert(count > 0, 'a mean is that of some pods');
     const average = Math.trunc(total / count);
     return { ratio: average / target.average, average, utilization: undefined };
   }

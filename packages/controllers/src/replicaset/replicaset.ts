@@ -2,6 +2,7 @@
  * The decisions of a ReplicaSet or ReplicationController, without world: how many pods to make or
  * which to delete, and what the status says.
  */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { equals, listAt, numberAt, objectAt, valueAt } from '@megaplane/machinery/json';
 import { labelSelectorOf, type LabelSelector, mapSelector } from '@megaplane/machinery/selectors';
@@ -107,7 +108,17 @@ export function countReplicas(
     if (minReadyS === 0 || availableS * 1000 <= nowMs) counts.available++;
     else counts.nextS = Math.min(counts.nextS, availableS);
   }
+  assertCounts(counts);
   return counts;
+}
+
+/** Held where pods are counted, and where the status is made of it: API servers refuse others. */
+function assertCounts({ replicas, fullyLabeled, ready, available }: ReplicaCounts): void {
+  assert(
+    available <= ready && ready <= replicas,
+    'an available pod is ready, a ready one is there',
+  );
+  assert(fullyLabeled <= replicas, 'no more pods have the labels than there are');
 }
 
 /** Why pods could not be made or deleted. */
@@ -126,6 +137,7 @@ export function replicaStatusPatch(
   failure: ReplicaFailure | null,
   now: string,
 ): JsonObject | undefined {
+  assertCounts(counts);
   const before = objectAt(object, 'status');
   let conditions = listAt(before, 'conditions');
   const reported = findCondition(conditions, 'ReplicaFailure');

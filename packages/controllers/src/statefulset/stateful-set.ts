@@ -2,6 +2,7 @@
  * The decisions of a StatefulSet, without world: the next step for its pods, the pod and the claims
  * of an ordinal, and who owns a claim. The rules are upstream's.
  */
+import { assert } from '@megaplane/base/assert';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
@@ -86,6 +87,12 @@ export function unnamedPods(view: StatefulView): readonly StatefulPod[] {
 
 /** The steps that may be taken now, in their order; those of one list may be taken together. */
 export function nextSteps(view: StatefulView): readonly StatefulStep[] {
+  const steps = stepsNow(view);
+  assert(isParallel(view.set) || steps.length <= 1, 'in order one pod changes at a time');
+  return steps;
+}
+
+function stepsNow(view: StatefulView): readonly StatefulStep[] {
   const { set, pods } = view;
   const { start, end } = ordinalsOf(set);
   const inOrder = !isParallel(set);
@@ -151,6 +158,7 @@ export function statefulStatus(view: StatefulView, collisions: number): JsonObje
   const ready = count((pod) => pod.isReady);
   const updated = count((pod) => !pod.isDeleting && pod.revision === update);
   let ofCurrent = count((pod) => !pod.isDeleting && pod.revision === current);
+  assert(updated <= pods.length && ready <= pods.length, 'the status counts pods that are there');
   const isComplete = updated === pods.length && ready === pods.length;
   if (isRolling(set) && isComplete && updated === replicasOf(set)) {
     current = update;

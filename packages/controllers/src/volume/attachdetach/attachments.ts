@@ -2,6 +2,7 @@
  * Which volumes are attached to which nodes as far as this program knows, and how far an operation
  * has come. Names are upstream's: other programs find attachments by them.
  */
+import { assert } from '@megaplane/base/assert';
 import { createHash } from 'node:crypto';
 
 /**
@@ -73,6 +74,7 @@ export class Attachments {
   }
 
   add(volume: CsiVolume, node: string, state: Attachment['state']): Attachment {
+    assert(this.get(volume.name, node) === undefined, 'a volume is attached to a node once');
     const flags = { isReported: state === 'attached', isInUse: false };
     const none = { sinceMs: 0, unwantedMs: 0, pauseMs: 0, pausedUntilMs: 0 };
     const one: Attachment = { volume, node, state, ...flags, ...none };
@@ -86,6 +88,8 @@ export class Attachments {
   }
 
   remove({ volume, node }: Attachment): void {
+    const byVolume = this.#ofVolume.get(volume.name)?.get(node);
+    assert(byVolume === this.get(volume.name, node), 'both indexes hold the same attachments');
     cut(this.#onNode, node, volume.name);
     cut(this.#ofVolume, volume.name, node);
   }
