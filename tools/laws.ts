@@ -316,6 +316,54 @@ export function assertionLaw(file: Parsed): string[] {
   return found;
 }
 
+/** Calls of `assert` and of functions whose names begin so, in one file. */
+export function assertionsIn(file: Parsed): number {
+  let count = 0;
+  walk(file.program, (node) => {
+    const callee = node.type === 'CallExpression' ? (node['callee'] as SyntaxNode) : null;
+    if (String(callee?.['name']).startsWith('assert')) count++;
+  });
+  return count;
+}
+
+/** Assertions on 1,000 lines by package, of files of the data plane and of what `cores` names. */
+export function assertionDensities(
+  files: readonly Parsed[],
+  cores: Readonly<Record<string, RegExp>>,
+): Map<string, number> {
+  const sums = new Map<string, { lines: number; assertions: number }>();
+  for (const file of files) {
+    const name = /^packages\/([a-z]+)\/src\//.exec(file.path)?.[1];
+    const isDouble = /\/(testing|simulation)\//.test(file.path);
+    if (name === undefined || isTest(file.path) || isDouble) continue;
+    const isDense = firstLine(file.text).startsWith('// data plane');
+    if (!isDense && cores[name]?.test(file.path) !== true) continue;
+    const sum = sums.get(name) ?? { lines: 0, assertions: 0 };
+    sum.lines += file.text.split('\n').length;
+    sum.assertions += assertionsIn(file);
+    sums.set(name, sum);
+  }
+  return new Map(
+    [...sums].map(([name, { lines, assertions }]) => [name, (1000 * assertions) / lines]),
+  );
+}
+
+/** Invariants are stated: no package has fewer assertions than its floor, which may only rise. */
+export function floorLaw(
+  densities: ReadonlyMap<string, number>,
+  floors: Readonly<Record<string, number>>,
+  slack: number,
+): string[] {
+  const found: string[] = [];
+  for (const [name, density] of densities) {
+    const floor = Object.hasOwn(floors, name) ? (floors[name] ?? 0) : 0;
+    const shown = `${name}: ${density.toFixed(1)} assertions on 1,000 lines`;
+    if (density < floor) found.push(`${shown}, at least ${floor}`);
+    if (density > Math.max(0.5, floor * slack)) found.push(`${shown}: raise its floor of ${floor}`);
+  }
+  return found;
+}
+
 const BYTE_ENCODINGS: ReadonlySet<unknown> = new Set(['latin1', 'binary', 'ascii']);
 const ENCODED = /^(?:toString|from|write|indexOf|includes|readFile|readFileSync|setEncoding)$/;
 const BYTE_METHODS = /^(?:latin1|ascii)(?:Slice|Write)$/;

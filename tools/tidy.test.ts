@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { CORES, FLOORS, FLOOR_SLACK } from './assertion-floors.ts';
 import { BYTE_TEXTS } from './byte-texts.ts';
 import { findKeys } from './keys.ts';
 import * as laws from './laws.ts';
@@ -115,6 +116,25 @@ test('the deferral law bites: each way to run in a later turn', () => {
   for (const one of good) {
     assert.deepEqual(laws.deferralLaw(planted('packages/wire/src/a.ts', one)), [], one);
   }
+});
+
+test('invariants are stated: assertions on 1,000 lines do not become fewer', () => {
+  const densities = laws.assertionDensities(written, CORES);
+  assert.deepEqual(laws.floorLaw(densities, FLOORS, FLOOR_SLACK), []);
+});
+
+test('the law of assertions bites: too few, and a floor that was not raised', () => {
+  const lines = '//\n'.repeat(99);
+  const path = 'packages/wire/src/a.ts';
+  const dense = planted(path, `// data plane\nassert(x, 'x');\nassertWhole(x, 'x');\n${lines}`);
+  const plain = planted('packages/wire/src/b.ts', `assert(x, 'x');\n${lines}`);
+  const densities = laws.assertionDensities([dense, plain], {});
+  assert.equal(Math.round(densities.get('wire') ?? 0), 19);
+  const core = laws.assertionDensities([plain], { wire: /src\/b/ });
+  assert.equal(Math.round(core.get('wire') ?? 0), 10);
+  assert.match(laws.floorLaw(densities, { wire: 25 }, 1.3)[0] ?? '', /at least 25/);
+  assert.match(laws.floorLaw(densities, { wire: 10 }, 1.3)[0] ?? '', /raise its floor of 10/);
+  assert.deepEqual(laws.floorLaw(densities, { wire: 16 }, 1.3), []);
 });
 
 test('the non-null assertion stays in the data plane', () => {
