@@ -1,10 +1,12 @@
 /**
- * The same work on ours and on the real programs, where they are found: the store beside etcd
- * (`etcd` on PATH), the API server beside kube-apiserver (on PATH, or `--peer FILE`). Prints the
+ * The same work on ours and on the real programs, where they are found on PATH or named: the store
+ * beside etcd, the API server beside kube-apiserver (`--peer FILE`), the scheduler beside
+ * kube-scheduler (`--scheduler FILE`), the simulated nodes beside kwok (`--kwok FILE`). Prints the
  * ratios, how many times as much ours does, and writes them as a page with `--html FILE`. What is
  * not found is named and left out.
  *
  *     node bench/compare.ts --html compare.html
+ *     node bench/compare.ts --only scheduler,nodes --scheduler ./kube-scheduler --kwok ./kwok
  *     node bench/compare.ts --peer ./kube-apiserver --leases 2000 --pods 2000 --runs 1
  *
  * Each server has core 0 for itself, the client core 1; the median of the runs counts.
@@ -15,12 +17,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@megaplane/client/client';
 import * as load from './apiserver-load.ts';
+import { schedulerRates, simulatorRates, type Rates } from './compare-programs.ts';
 import { flagsOf, wholeNumbers } from './flags.ts';
 import * as harness from './harness.ts';
+import { usage } from './load/flags.ts';
 import { startKubeApiserver } from './kube-apiserver.ts';
 
 const values = flagsOf({
   peer: { type: 'string' },
+  scheduler: { type: 'string' },
+  kwok: { type: 'string' },
+  /** Parts, with commas: store, apiserver, scheduler, nodes. */
+  only: { type: 'string', default: '' },
   leases: { type: 'string', default: '10000' },
   pods: { type: 'string', default: '5000' },
   keys: { type: 'string', default: '100000' },
@@ -88,8 +96,6 @@ interface Run {
   readonly figures: Readonly<Record<string, number>>;
 }
 
-type Rates = ReadonlyMap<string, number>;
-
 /** What an API server does of the same work, per second of its (and its etcd's) processor. */
 async function ratesOf(start: (dir: string) => Promise<load.Started>): Promise<Rates> {
   const dir = mkdtempSync(join(tmpdir(), 'megaplane-compare-'));
@@ -142,16 +148,26 @@ async function ours(dir: string): Promise<load.Started> {
 }
 
 async function serverLines(peer: string): Promise<Line[]> {
+  return linesOf(
+    'API server',
+    () => ratesOf(ours),
+    () => ratesOf((dir) => startKubeApiserver(peer, dir, 0)),
+  );
+}
+
+/** Both in turns, and the median of each figure. */
+async function linesOf(
+  name: string,
+  ourRates: () => Promise<Rates>,
+  theirRates: () => Promise<Rates>,
+): Promise<Line[]> {
   const all: { readonly ours: Rates; readonly theirs: Rates }[] = [];
   for (let run = 0; run < given.runs; run++) {
-    all.push({
-      ours: await ratesOf(ours),
-      theirs: await ratesOf((dir) => startKubeApiserver(peer, dir, 0)),
-    });
+    all.push({ ours: await ourRates(), theirs: await theirRates() });
   }
   const names = [...(all[0]?.ours.keys() ?? [])];
   return names.map((what) => ({
-    part: 'API server',
+    part: name,
     what,
     ours: harness.median(all.map((run) => run.ours.get(what) ?? NaN)),
     theirs: harness.median(all.map((run) => run.theirs.get(what) ?? NaN)),
@@ -199,15 +215,36 @@ async function part(name: string, measure: () => Promise<readonly Line[]>): Prom
 
 const missing: string[] = [];
 const lines: Line[] = [];
+const PARTS = ['store', 'apiserver', 'scheduler', 'nodes'] as const;
+const wanted = values.only === '' ? [...PARTS] : values.only.split(',');
+for (const name of wanted) {
+  if (!PARTS.some((one) => one === name)) usage(`--only: ${name} is none of ${PARTS.join(', ')}`);
+}
 const etcd = found('etcd');
-if (etcd === undefined) missing.push('etcd is not found (apt-get install etcd-server): left out');
-else await part('store', async () => storeLines());
-const peer = values.peer ?? found('kube-apiserver');
-if (peer === undefined || etcd === undefined) {
-  missing.push('kube-apiserver with etcd is not found (on PATH, or --peer FILE): left out');
-} else {
-  harness.pinSelf(CLIENT_CORE);
-  await part('API server', () => serverLines(peer));
+if (wanted.includes('store')) {
+  if (etcd === undefined) missing.push('etcd is not found (apt-get install etcd-server): left out');
+  else await part('store', async () => storeLines());
+}
+// the store's benchmark pins its own children
+harness.pinSelf(CLIENT_CORE);
+if (wanted.includes('apiserver')) {
+  const peer = values.peer ?? found('kube-apiserver');
+  if (peer === undefined || etcd === undefined) {
+    missing.push('kube-apiserver with etcd is not found (on PATH, or --peer FILE): left out');
+  } else await part('API server', () => serverLines(peer));
+}
+if (wanted.includes('scheduler')) {
+  const peer = values.scheduler ?? found('kube-scheduler');
+  const rates = (program?: string): Promise<Rates> => schedulerRates(program, given.pods);
+  if (peer === undefined) {
+    missing.push('kube-scheduler is not found (on PATH, or --scheduler FILE): left out');
+  } else await part('scheduler', () => linesOf('scheduler', rates, () => rates(peer)));
+}
+if (wanted.includes('nodes')) {
+  const peer = values.kwok ?? found('kwok');
+  const rates = (program?: string): Promise<Rates> => simulatorRates(program, given.pods);
+  if (peer === undefined) missing.push('kwok is not found (on PATH, or --kwok FILE): left out');
+  else await part('nodes', () => linesOf('nodes', rates, () => rates(peer)));
 }
 for (const one of missing) process.stderr.write(`${one}\n`);
 if (lines.length === 0) throw new Error('there is nothing to compare with');

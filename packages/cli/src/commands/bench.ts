@@ -22,7 +22,7 @@ const BENCHES = {
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',
-  compare: 'the same work on ours, etcd and kube-apiserver, as ratios',
+  compare: 'the same work on ours and on the real programs, as ratios',
   nodes: 'creates Nodes on any server, by number',
   pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',
   delete: 'deletes numbered objects on any server, and waits until they are gone',
