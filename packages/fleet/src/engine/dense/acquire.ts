@@ -46,7 +46,7 @@ export class Acquirer {
   constructor(tables: Tables, differences: Differences) {
     this.#tables = tables;
     this.#differences = differences;
-    this.#shelves = new Shelves(tables);
+    this.#shelves = new Shelves(tables, this.holders);
   }
 
   /** Serves rows in their order; one that is driven out of machines comes again at the end. */
@@ -93,7 +93,7 @@ export class Acquirer {
   #cheapest(buyer: Buyer): readonly number[] {
     const facts = this.#tables.profiles.facts[buyer.profileId]!;
     const minUnit = buyer.demand.normal.minUnit[buyer.position]!;
-    const { kinds, take } = this.#shelves.choiceFor(facts, minUnit, this.holders);
+    const { kinds, take } = this.#shelves.choiceFor(facts, minUnit);
     if (kinds.length === 0) return [];
     const cover = cheapestCover(kinds, buyer.deficit, this.#steps);
     this.#steps -= cover.steps;
@@ -124,6 +124,7 @@ export class Acquirer {
       }
       if (this.#easiest === undefined || this.#yields(buyer, this.#easiest)) this.#easiest = buyer;
       this.#noteKind(slot, buyer, before === undefined);
+      if (before === undefined) this.#shelves.took(slot);
       this.holders.set(slot, { buyer, retries });
       buyer.held.add(slot);
     }
@@ -161,7 +162,7 @@ export class Acquirer {
     // what is free again may lie before places that were passed over
     this.#pools.clear();
     this.#domains.clear();
-    this.#shelves = new Shelves(this.#tables);
+    this.#shelves = new Shelves(this.#tables, this.holders);
   }
 
   /** Works out what a row still wants. */

@@ -4,6 +4,7 @@
 //   cluster   -1 if bound to none
 //   stamp     the fingerprint it was bound or is made for, a number of `stamps`; 0 is none
 //   marks     for sorted lists, while they are made anew
+//   idKey     the beginning of the id as a number: who has a lower one comes first
 import { assert } from '@megaplane/base/assert';
 import { byUtf8 } from '../../contract/text-order.ts';
 import { type Machine, STATES } from '../machine.ts';
@@ -18,6 +19,10 @@ export const CONFIGURING: number = STATES.indexOf('Configuring');
 export const CONFIGURED: number = STATES.indexOf('Configured');
 const NOWHERE = 255;
 
+/** Characters in a key of an id, and bits of each: together what a double holds exactly. */
+const KEY_CHARACTERS = 7;
+const KEY_BITS = 7;
+
 export class Machines {
   readonly ids: string[] = [];
   readonly slots: Map<string, number> = new Map();
@@ -31,6 +36,9 @@ export class Machines {
   interruptionPenalty: Float64Array<ArrayBuffer> = new Float64Array(64);
   reclamationPenalty: Float64Array<ArrayBuffer> = new Float64Array(64);
   idleSince: Float64Array<ArrayBuffer> = new Float64Array(64);
+  #idKey: Float64Array<ArrayBuffer> = new Float64Array(64);
+  /** What all ids begin with; keys are made of what follows. */
+  #prefix: string | undefined;
   readonly kinds: Kinds;
   readonly stamps: Interned<string> = new Interned();
   readonly groups: Interned<string> = new Interned();
@@ -160,11 +168,12 @@ export class Machines {
   comparePrice(left: number, right: number): number {
     const { price } = this.kinds;
     const gap = price[this.kind[left]!]! - price[this.kind[right]!]!;
-    return gap === 0 ? byUtf8(this.ids[left]!, this.ids[right]!) : gap;
+    return gap === 0 ? this.compareId(left, right) : gap;
   }
 
   compareId(left: number, right: number): number {
-    return byUtf8(this.ids[left]!, this.ids[right]!);
+    const gap = this.#idKey[left]! - this.#idKey[right]!;
+    return gap === 0 ? byUtf8(this.ids[left]!, this.ids[right]!) : gap;
   }
 
   #compareKeep(left: number, right: number): number {
@@ -176,7 +185,7 @@ export class Machines {
     if (gap !== 0) return gap;
     const [a, b] = [this.reclamationPenalty[left]!, this.reclamationPenalty[right]!];
     if (a !== b) return b > a ? 1 : -1;
-    return byUtf8(this.ids[left]!, this.ids[right]!);
+    return this.compareId(left, right);
   }
 
   #begin(id: string): number {
@@ -184,10 +193,24 @@ export class Machines {
     this.ids[slot] = id;
     this.slots.set(id, slot);
     if (slot === this.state.length) this.#grow();
+    this.#setKey(slot, id);
     this.kind[slot] = -1;
     this.state[slot] = NOWHERE;
     this.cluster[slot] = -1;
     return slot;
+  }
+
+  #setKey(slot: number, id: string): void {
+    const prefix = (this.#prefix ??= id);
+    if (!id.startsWith(prefix)) {
+      let length = 0;
+      while (id.charCodeAt(length) === prefix.charCodeAt(length)) length++;
+      this.#prefix = prefix.slice(0, length);
+      for (const other of this.slots.values()) {
+        this.#idKey[other] = keyFrom(this.ids[other]!, length);
+      }
+    }
+    this.#idKey[slot] = keyFrom(id, this.#prefix!.length);
   }
 
   #grow(): void {
@@ -197,6 +220,7 @@ export class Machines {
     for (const name of ['interruptionPenalty', 'reclamationPenalty', 'idleSince'] as const) {
       this[name] = doubledFloats(this[name]);
     }
+    this.#idKey = doubledFloats(this.#idKey);
     const { state } = this;
     this.state = new Uint8Array(state.length * 2).fill(NOWHERE);
     this.state.set(state);
@@ -236,4 +260,14 @@ export class Machines {
     const cluster = this.cluster[slot]!;
     if (cluster >= 0) this.bound[cluster]!.touch(slot);
   }
+}
+
+/** Seven characters from a place on, as a number in their order; what it cuts off is equal. */
+function keyFrom(id: string, from: number): number {
+  let key = 0;
+  for (let at = from; at < from + KEY_CHARACTERS; at++) {
+    const code = at < id.length ? id.charCodeAt(at) : 0;
+    key = key * 2 ** KEY_BITS + Math.min(code, 2 ** KEY_BITS - 1);
+  }
+  return key;
 }

@@ -15,6 +15,8 @@ interface Shelf {
   readonly slots: number[];
   /** Places before this one are taken. */
   next: number;
+  /** So many of all are taken. */
+  taken: number;
 }
 
 /** What one row may choose among, and how it gets what it chose. */
@@ -27,12 +29,24 @@ export class Shelves {
   readonly #tables: Tables;
   /** By list of kinds and state. */
   readonly #byList = new Map<number, readonly Shelf[]>();
+  /** The same shelves, by kind and state. */
+  readonly #byKind = new Map<number, Shelf>();
+  readonly #holders: ReadonlyMap<number, unknown>;
 
-  constructor(tables: Tables) {
+  /** `holders` has the machines that are taken; `took` is told of each that comes to it. */
+  constructor(tables: Tables, holders: ReadonlyMap<number, unknown>) {
     this.#tables = tables;
+    this.#holders = holders;
   }
 
-  choiceFor(facts: ProfileFacts, minUnit: number, holders: ReadonlyMap<number, unknown>): Choice {
+  /** A machine that was free is not any more. */
+  took(slot: number): void {
+    const { machines } = this.#tables;
+    const shelf = this.#byKind.get(shelfKey(machines.kind[slot]!, machines.state[slot]!));
+    if (shelf !== undefined) shelf.taken++;
+  }
+
+  choiceFor(facts: ProfileFacts, minUnit: number): Choice {
     const { kinds, vectors } = this.#tables;
     const shelves: Shelf[] = [];
     const choice: CoverKind[] = [];
@@ -43,7 +57,7 @@ export class Shelves {
         const surcharge = isSafe ? 0 : probability * facts.penalty;
         if (surcharge === Infinity) continue;
         for (const shelf of this.#of(list, state)) {
-          const count = this.#left(shelf, holders);
+          const count = shelf.slots.length - shelf.taken;
           if (count === 0 || !kinds.matches(facts.id, facts.profile, shelf.kind)) continue;
           const vector = kinds.vector[shelf.kind]!;
           if (!vectors.covers(vector, minUnit)) continue;
@@ -58,36 +72,24 @@ export class Shelves {
         }
       }
     }
-    return { kinds: choice, take: (counts) => this.#take(shelves, counts, holders) };
+    return { kinds: choice, take: (counts) => this.#take(shelves, counts) };
   }
 
-  #take(
-    shelves: readonly Shelf[],
-    counts: Int32Array,
-    holders: ReadonlyMap<number, unknown>,
-  ): number[] {
+  #take(shelves: readonly Shelf[], counts: Int32Array): number[] {
     const found: number[] = [];
     for (const [at, shelf] of shelves.entries()) {
       let left = counts[at]!;
-      for (let place = shelf.next; left > 0 && place < shelf.slots.length; place++) {
-        const slot = shelf.slots[place]!;
-        if (holders.has(slot)) continue;
+      if (left === 0) continue;
+      const { slots } = shelf;
+      while (shelf.next < slots.length && this.#holders.has(slots[shelf.next]!)) shelf.next++;
+      for (let place = shelf.next; left > 0 && place < slots.length; place++) {
+        const slot = slots[place]!;
+        if (this.#holders.has(slot)) continue;
         found.push(slot);
         left--;
       }
     }
     return found;
-  }
-
-  /** So many are free; those at the front that are taken are passed over for good. */
-  #left(shelf: Shelf, holders: ReadonlyMap<number, unknown>): number {
-    const { slots } = shelf;
-    while (shelf.next < slots.length && holders.has(slots[shelf.next]!)) shelf.next++;
-    let count = 0;
-    for (let place = shelf.next; place < slots.length; place++) {
-      if (!holders.has(slots[place]!)) count++;
-    }
-    return count;
   }
 
   #of(list: number, state: number): readonly Shelf[] {
@@ -102,11 +104,19 @@ export class Shelves {
       const slot = sorted.items[at]!;
       const kind = machines.kind[slot]!;
       const shelf = byKind.get(kind);
-      if (shelf === undefined) byKind.set(kind, { kind, state, slots: [slot], next: 0 });
+      if (shelf === undefined) byKind.set(kind, { kind, state, slots: [slot], next: 0, taken: 0 });
       else shelf.slots.push(slot);
     }
     const shelves = [...byKind.values()];
+    for (const shelf of shelves) {
+      for (const slot of shelf.slots) if (this.#holders.has(slot)) shelf.taken++;
+      this.#byKind.set(shelfKey(shelf.kind, state), shelf);
+    }
     this.#byList.set(key, shelves);
     return shelves;
   }
+}
+
+function shelfKey(kind: number, state: number): number {
+  return kind * 2 + Number(state === IDLE);
 }
