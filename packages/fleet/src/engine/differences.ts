@@ -19,8 +19,23 @@ export interface Differences {
    * and a cluster keeps the place of its first roll-up among others of its priority.
    */
   readonly steadyOrder: boolean;
-  /** A gang takes all that it lacks, by acquiring or by driving out, or nothing. */
+  /**
+   * A gang takes all that it lacks, by acquiring or by driving out, or nothing. One that no domain
+   * can hold stays where it has most.
+   */
   readonly wholeGangs: boolean;
+  /**
+   * What a gang has that cannot be whole gives way to a gang that becomes whole by it and comes
+   * first among equals: two halves never keep each other from being whole.
+   */
+  readonly halvesYield: boolean;
+  /**
+   * A gang that has machines keeps its form, spread over them or in one, whatever machines come;
+   * those that are being made or drain count as there. So no gang is bought twice.
+   */
+  readonly steadyFolds: boolean;
+  /** Gangs that would fit one machine and get none span several, where those could be had. */
+  readonly spansShort: boolean;
   /** A victim that still drains counts for the row that drove it out: nobody else is driven out. */
   readonly creditsDraining: boolean;
   /**
@@ -42,6 +57,9 @@ export const STRICT: Differences = {
   ownFirst: false,
   steadyOrder: false,
   wholeGangs: false,
+  halvesYield: false,
+  steadyFolds: false,
+  spansShort: false,
   creditsDraining: false,
   cheapestCover: false,
   countsSpread: false,
@@ -55,6 +73,9 @@ export const BETTER: Differences = {
   ownFirst: true,
   steadyOrder: true,
   wholeGangs: true,
+  halvesYield: true,
+  steadyFolds: true,
+  spansShort: true,
   creditsDraining: true,
   cheapestCover: true,
   countsSpread: true,

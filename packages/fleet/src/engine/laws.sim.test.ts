@@ -5,6 +5,7 @@ import { Random } from '@megaplane/base/random';
 import { add, covers, NO_AMOUNTS, subtract } from './amounts.ts';
 import { ClosedLoop } from './closed-loop.sim.ts';
 import { BETTER, STRICT } from './differences.ts';
+import { attributeOf, matches } from './machine.ts';
 import { sameKeyOf } from './profile.ts';
 import type { Cycle } from './shard.ts';
 
@@ -27,8 +28,15 @@ function noDoubleCredit(cycle: Cycle, where: string): void {
 
 /** Who is driven out matters less, and is in use for nobody who matters as much. */
 function priorityOrder(cycle: Cycle, where: string): void {
+  const halves = new Set<string>();
+  for (const { verdict } of cycle.views) {
+    const { row, claimed, deficit } = verdict;
+    if (sameKeyOf(row.profile) === undefined || subtract(deficit, NO_AMOUNTS).size === 0) continue;
+    for (const { id } of claimed) halves.add(id);
+  }
   for (const { kind, machine, preemptorPriority = 0 } of cycle.actions) {
-    if (kind !== 'Preempt') continue;
+    // what a gang has that cannot be whole is of no use
+    if (kind !== 'Preempt' || halves.has(machine.id)) continue;
     assert.ok(machine.stamp.priority < preemptorPriority, `${where}: ${machine.id} matters more`);
     for (const { verdict } of cycle.views) {
       if (verdict.row.profile.priority < preemptorPriority) continue;
@@ -138,6 +146,30 @@ test('what is lacking and could be had is had in the end', () => {
         ({ kind }) => kind === 'Bootstrap' || kind === 'Provision',
       );
       assert.ok(idle + speculative <= taken.length + loop.busy, `seed ${seed}: ${lacks}`);
+    }
+  }
+});
+
+test('a gang that one domain could hold with what is free is not left waiting', () => {
+  for (let seed = 1; seed <= WORLDS; seed++) {
+    const random = new Random(seed);
+    const loop = new ClosedLoop(random, { differences: BETTER, delayMax: 2, failures: 0.1 });
+    let cycle = loop.step();
+    for (let step = 0; step < 60; step++) cycle = loop.step();
+    if (loop.busy > 0 || cycle.actions.length > 0) continue;
+    for (const { verdict } of cycle.views) {
+      const { row, deficit, parked } = verdict;
+      const key = sameKeyOf(row.profile);
+      if (key === undefined || parked || subtract(deficit, NO_AMOUNTS).size === 0) continue;
+      for (const domain of ['r1', 'r2', 'r3', 'a', 'b']) {
+        const free = [...loop.shard.inventory.machines].filter((machine) => {
+          const isFree = machine.state === 'Idle' || machine.state === 'Speculative';
+          return isFree && attributeOf(machine, key) === domain && matches(row.profile, machine);
+        });
+        const useful = free.filter(({ allocatable }) => covers(allocatable, row.minUnit));
+        const sum = useful.reduce((total, { allocatable }) => add(total, allocatable), NO_AMOUNTS);
+        assert.ok(!covers(sum, row.aggregate), `seed ${seed}: ${row.group} could be in ${domain}`);
+      }
     }
   }
 });

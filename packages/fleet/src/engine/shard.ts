@@ -10,6 +10,7 @@ import type { NormalRows } from './dense/clusters.ts';
 import { digestOf } from './dense/digest.ts';
 import { type CycleOptions, DenseEngine } from './dense/engine.ts';
 import { IDLE, SPECULATIVE } from './dense/machines.ts';
+import { unfold } from './dense/unfold.ts';
 import { Demand, type RollupMessage, type RollupOutcome } from './demand.ts';
 import type { NeedMessage } from './need-message.ts';
 import { type Differences, STRICT } from './differences.ts';
@@ -220,6 +221,7 @@ export class Shard {
       assert(digest === anew, 'a cycle decides what one that begins from nothing decides');
     }
     this.#reserve(dense.preempted);
+    if (differences.spansShort) unfold(engine.tables, dense);
     const wanted = {
       ...{ holds: this.#options, nowSeconds, isParked },
       reports: withViews ? reports : undefined,

@@ -52,6 +52,10 @@ export class ClusterDemand {
   normal: NormalRows = { ...NO_ROWS, keptCount: 0, order: new Int32Array(0), hasGangs: false };
   /** Gangs by class (profile and size), and whether one machine could hold them. */
   classes: ReadonlyMap<number, boolean> = new Map();
+  /** Groups of gangs that stay as they are though one machine could hold them, by class. */
+  spans: ReadonlyMap<number, ReadonlySet<number>> = new Map();
+  /** Rows came since they were folded: numbers in `normal` may be others' by now. */
+  hasNewRows = false;
   /** The rows are to be folded anew. */
   isRaw = true;
   /** The credits are to be worked out anew. */

@@ -1,5 +1,6 @@
 // data plane: which domain a gang lives in, section 4.6
 import type { ClusterDemand } from './clusters.ts';
+import type { Differences } from '../differences.ts';
 import type { AcquirableIndex } from './acquirable.ts';
 import type { Tables } from './tables.ts';
 
@@ -35,6 +36,7 @@ export class DomainChooser {
   isShared = false;
   readonly #tables: Tables;
   readonly #index: AcquirableIndex;
+  readonly #isWhole: boolean;
   /** Told of all domains of each gang, where somebody wants to see them. */
   readonly #report:
     | ((demand: ClusterDemand, position: number, all: ReportedDomain[]) => void)
@@ -45,10 +47,12 @@ export class DomainChooser {
   constructor(
     tables: Tables,
     index: AcquirableIndex,
+    { wholeGangs }: Differences,
     report?: (demand: ClusterDemand, position: number, all: ReportedDomain[]) => void,
   ) {
     this.#tables = tables;
     this.#index = index;
+    this.#isWhole = wholeGangs;
     this.#report = report;
   }
 
@@ -182,10 +186,17 @@ export class DomainChooser {
       ? more(left.creditable, right.creditable) ||
         more(left.ownTotal, right.ownTotal) ||
         this.#coverage(right.total, wanted, false) - this.#coverage(left.total, wanted, false)
-      : more(left.total, right.total) || more(left.creditable, right.creditable);
+      : this.#stays(left, right, more) ||
+        more(left.total, right.total) ||
+        more(left.creditable, right.creditable);
     if (byRule !== 0) return byRule > 0;
     if (left.count !== right.count) return left.count > right.count;
     return this.#tables.kinds.compareValues(left.value, right.value) < 0;
+  }
+
+  /** A gang that takes no parts gains nothing where more could be acquired, if not all can. */
+  #stays(left: Domain, right: Domain, more: (a: Float64Array, b: Float64Array) => number): number {
+    return this.#isWhole ? more(left.creditable, right.creditable) : 0;
   }
 
   #covers(have: Float64Array, wanted: number): boolean {

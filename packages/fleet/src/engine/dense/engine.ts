@@ -18,7 +18,7 @@ import { NO_ROWS, rowsOf } from './clusters.ts';
 import { type Buyer, Creditor } from './credit.ts';
 import { DomainChooser, type ReportedDomain } from './domains.ts';
 import { Folding } from './fold.ts';
-import { CONFIGURED, CREATING, IDLE, SPECULATIVE } from './machines.ts';
+import { CONFIGURED, CREATING } from './machines.ts';
 import { type Preempted, type Reservation, type UnresolvedBuyer, preempt } from './preempt.ts';
 import { Tables } from './tables.ts';
 import type { NeedMessage } from '../need-message.ts';
@@ -51,7 +51,7 @@ export interface DenseDecision {
 
 export class DenseEngine {
   readonly tables: Tables = new Tables();
-  readonly folding: Folding = new Folding(this.tables);
+  readonly folding: Folding;
   /** Clusters with amounts or profiles that the tables do not hold exactly. */
   readonly odd: Set<number> = new Set();
   readonly #profiles = new WeakMap<object, number>();
@@ -60,6 +60,7 @@ export class DenseEngine {
 
   constructor(differences: Differences) {
     this.#differences = differences;
+    this.folding = new Folding(this.tables, differences);
     const { machines } = this.tables;
     machines.onLeave = (slot) => this.#changed(slot, -1);
     machines.onEnter = (slot) => this.#changed(slot, 1);
@@ -74,7 +75,7 @@ export class DenseEngine {
   #changed(slot: number, change: 1 | -1): void {
     const { machines, profiles, demands } = this.tables;
     const state = machines.state[slot]!;
-    if (state === IDLE || state === SPECULATIVE) this.folding.count(machines.kind[slot]!, change);
+    this.folding.changed(machines.kind[slot]!, state, change);
     const cluster = machines.cluster[slot]!;
     if (cluster >= 0) this.tables.demandOf(machines.clusterNames[cluster]!).isDirty = true;
     if (state !== CREATING) return;
@@ -104,6 +105,8 @@ export class DenseEngine {
       if (vectors.wasOdd) isOdd = true;
     }
     const before = demand.rows;
+    // while numbers of what was there are still its own
+    this.folding.keepForms(demand, rows);
     demand.rows = rows;
     if (isOdd) this.odd.add(demand.id);
     else this.odd.delete(demand.id);
@@ -111,6 +114,7 @@ export class DenseEngine {
     const isSame = isSameRows(before, rows);
     this.#release(before);
     if (isSame) return;
+    demand.hasNewRows = true;
     const { facts } = this.tables.profiles;
     demand.hasGangs = rows.profile.some((id) => facts[id]!.sameKey !== undefined);
     demand.isRaw = true;
@@ -204,7 +208,8 @@ export class DenseEngine {
       demand.begin(bound.items, boundCount);
       demand.isDirty = false;
     }
-    const chooser = new DomainChooser(this.tables, new AcquirableIndex(this.tables), report);
+    const index = new AcquirableIndex(this.tables);
+    const chooser = new DomainChooser(this.tables, index, differences, report);
     const creditor = new Creditor(this.tables, chooser, isParked, differences);
     this.#creditAll(visited, creditor);
     const buyers = this.#inRowOrder(creditor.buyers);

@@ -1,11 +1,18 @@
 // data plane: gangs that fit one machine become plain demand, section 4.4
 import { byUtf8 } from '../../contract/text-order.ts';
-import { type ClusterDemand, type NormalRows, rowsOf } from './clusters.ts';
+import { type ClusterDemand, type NormalRows, type Rows, rowsOf } from './clusters.ts';
+import type { Differences } from '../differences.ts';
+import { CREATING, DRAINING, IDLE, SPECULATIVE } from './machines.ts';
 import type { Tables } from './tables.ts';
 
 /** More classes of gangs than this are not remembered. */
 export const CLASSES_MAX = 100_000;
 const CLASS_FACTOR = 2 ** 26;
+
+/** What gangs of one profile and size share. */
+export function classKey(profileId: number, aggregate: number): number {
+  return profileId * CLASS_FACTOR + aggregate;
+}
 
 interface GangClass {
   readonly profileId: number;
@@ -14,7 +21,7 @@ interface GangClass {
   witness: number;
 }
 
-/** Knows of which kinds the shard has Idle or Speculative machines, and which gangs fit one. */
+/** Knows of which kinds the shard has machines that could be acquired, and which gangs fit one. */
 export class Folding {
   readonly #tables: Tables;
   /** Idle and Speculative machines of each kind. */
@@ -22,12 +29,20 @@ export class Folding {
   /** Kinds that came since classes were looked at. */
   readonly #come = new Set<number>();
   readonly #classes = new Map<number, GangClass>();
+  readonly #isSteady: boolean;
 
-  constructor(tables: Tables) {
+  constructor(tables: Tables, { steadyFolds }: Differences) {
     this.#tables = tables;
+    this.#isSteady = steadyFolds;
   }
 
-  count(kind: number, change: 1 | -1): void {
+  /** A machine comes into a state, or leaves it. */
+  changed(kind: number, state: number, change: 1 | -1): void {
+    const isOnItsWay = this.#isSteady && (state === CREATING || state === DRAINING);
+    if (state === IDLE || state === SPECULATIVE || isOnItsWay) this.#count(kind, change);
+  }
+
+  #count(kind: number, change: 1 | -1): void {
     const before = this.#counts[kind] ?? 0;
     this.#counts[kind] = before + change;
     if (before === 0) this.#come.add(kind);
@@ -69,10 +84,17 @@ export class Folding {
     const classes = new Map<number, boolean>();
     const fits = this.#fitsIn(demand, classes);
     demand.classes = classes;
+    this.keepForms(demand, rows);
+    const { spans } = demand;
+    demand.hasNewRows = false;
     for (let row = 0; row < rows.count; row++) {
       const profileId = rows.profile[row]!;
       const facts = profiles.facts[profileId]!;
-      if (facts.sameKey === undefined || !fits(profileId, rows.aggregate[row]!)) {
+      const isGang = facts.sameKey !== undefined;
+      const spanning = isGang ? spans.get(classKey(profileId, rows.aggregate[row]!)) : undefined;
+      const isKept = !isGang || spanning?.has(rows.group[row]!) === true;
+      // asked of spanning ones, too: who looks at classes must see them all
+      if ((isGang && !fits(profileId, rows.aggregate[row]!)) || isKept) {
         kept.push(row);
         continue;
       }
@@ -95,6 +117,32 @@ export class Folding {
     this.#release(demand.normal);
     demand.normal = normal;
     demand.isRaw = false;
+  }
+
+  /** Notes which of `rows` stay spread out: those that were, and those that have machines so. */
+  keepForms(demand: ClusterDemand, rows: Rows): void {
+    const { profiles } = this.#tables;
+    const { normal, starts, ends } = demand;
+    const holding = new Set<string>();
+    const count = this.#isSteady && !demand.hasNewRows ? normal.keptCount : 0;
+    for (let at = 0; at < count; at++) {
+      const profileId = normal.profile[at]!;
+      if (profiles.facts[profileId]!.sameKey === undefined) continue;
+      if ((ends[at] ?? 0) > (starts[at] ?? 0)) holding.add(`${profileId}/${normal.group[at]!}`);
+    }
+    if (holding.size === 0 && demand.spans.size === 0) return;
+    const spans = new Map<number, Set<number>>();
+    for (let row = 0; row < rows.count; row++) {
+      const [profileId, group] = [rows.profile[row]!, rows.group[row]!];
+      if (profiles.facts[profileId]!.sameKey === undefined) continue;
+      const key = classKey(profileId, rows.aggregate[row]!);
+      const isSpanning = demand.spans.get(key)?.has(group) === true;
+      if (!isSpanning && !holding.has(`${profileId}/${group}`)) continue;
+      const groups = spans.get(key);
+      if (groups === undefined) spans.set(key, new Set([group]));
+      else groups.add(group);
+    }
+    demand.spans = spans;
   }
 
   #rowsOf(
@@ -138,7 +186,7 @@ export class Folding {
     const { machines } = this.#tables;
     let own: Set<number> | undefined;
     return (profileId, aggregate) => {
-      const key = profileId * CLASS_FACTOR + aggregate;
+      const key = classKey(profileId, aggregate);
       const answer = known.get(key);
       if (answer !== undefined) return answer;
       let fits = this.#fitsShard(profileId, aggregate);
@@ -158,7 +206,7 @@ export class Folding {
   }
 
   #fitsShard(profileId: number, aggregate: number): boolean {
-    const key = profileId * CLASS_FACTOR + aggregate;
+    const key = classKey(profileId, aggregate);
     let gang = this.#classes.get(key);
     if (gang === undefined) {
       gang = { profileId, aggregate, witness: -1 };

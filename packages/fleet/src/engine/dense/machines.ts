@@ -17,6 +17,7 @@ export const CREATING: number = STATES.indexOf('Creating');
 export const IDLE: number = STATES.indexOf('Idle');
 export const CONFIGURING: number = STATES.indexOf('Configuring');
 export const CONFIGURED: number = STATES.indexOf('Configured');
+export const DRAINING: number = STATES.indexOf('Draining');
 const NOWHERE = 255;
 
 /** Characters in a key of an id, and bits of each: together what a double holds exactly. */

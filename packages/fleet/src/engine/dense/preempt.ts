@@ -1,6 +1,7 @@
 // data plane: what cannot be acquired is taken from those who matter less, section 4.9
 import { drainGraceSeconds, victimScore } from '../cost.ts';
 import type { Differences } from '../differences.ts';
+import { comparePrecedence } from '../profile.ts';
 import { isCovered } from './acquire.ts';
 import type { Buyer } from './credit.ts';
 import { CONFIGURED } from './machines.ts';
@@ -44,14 +45,18 @@ export function preempt(
   const preempted: Preempted[] = [];
   const unresolved: UnresolvedBuyer[] = [];
   const priorityOf = ({ profileId }: Buyer): number => profiles.facts[profileId]!.profile.priority;
-  for (const buyer of unsatisfied.toSorted((a, b) => priorityOf(b) - priorityOf(a))) {
+  const inOrder = unsatisfied.toSorted((a, b) => priorityOf(b) - priorityOf(a));
+  const halves = new Halves(tables, differences.halvesYield ? inOrder : []);
+  for (const buyer of inOrder) {
     const { demand, position } = buyer;
     const facts = profiles.facts[buyer.profileId]!;
     const deficit = buyer.deficit.slice();
     const freed = new Float64Array(vectors.stride);
     const domain = demand.domain[position]!;
     const isLost = facts.sameKey !== undefined && (domain < 0 || kinds.valueText(domain) === '');
-    const candidates = buyer.isParked || isLost ? [] : victims.of(buyer.profileId);
+    const isIdle = buyer.isParked || isLost;
+    const lower = isIdle ? [] : victims.of(buyer.profileId);
+    const candidates = isIdle || facts.sameKey === undefined ? lower : halves.after(buyer, lower);
     const group = demand.normal.group[position]!;
     const reservation = { cluster: demand.id, profileId: buyer.profileId, group };
     if (differences.creditsDraining) {
@@ -88,9 +93,48 @@ export function preempt(
       unresolved.push({ buyer, deficit: buyer.deficit.slice(), victims: 0, freed: freed.fill(0) });
       continue;
     }
-    if (!isCovered(deficit)) unresolved.push({ buyer, deficit, victims: count, freed });
+    if (isCovered(deficit)) halves.becameWhole(buyer);
+    else unresolved.push({ buyer, deficit, victims: count, freed });
   }
   return { preempted, unresolved };
+}
+
+/** Machines of gangs that lack something: a part is of no use, so they give way among equals. */
+class Halves {
+  readonly #tables: Tables;
+  readonly #order: readonly Buyer[];
+  /** Gangs that became whole by others' machines, or will be by what drains. */
+  readonly #whole = new Set<Buyer>();
+
+  /** `order` has all rows that lack something, those first that are served first. */
+  constructor(tables: Tables, order: readonly Buyer[]) {
+    this.#tables = tables;
+    this.#order = order;
+  }
+
+  becameWhole(buyer: Buyer): void {
+    this.#whole.add(buyer);
+  }
+
+  /** `lower`, and then machines of other clusters' gangs that are not whole, the last one's first. */
+  after(buyer: Buyer, lower: readonly number[]): readonly number[] {
+    const { machines, kinds, profiles } = this.#tables;
+    const { profile } = profiles.facts[buyer.profileId]!;
+    const found: number[] = [];
+    for (let place = this.#order.length - 1; place >= 0; place--) {
+      const other = this.#order[place]!;
+      const facts = profiles.facts[other.profileId]!;
+      if (other.demand === buyer.demand || this.#whole.has(other)) continue;
+      if (facts.sameKey === undefined || comparePrecedence(facts.profile, profile) > 0) continue;
+      const { claims, starts, ends } = other.demand;
+      for (let claim = starts[other.position]!; claim < ends[other.position]!; claim++) {
+        const slot = claims[claim]!;
+        if (machines.state[slot] !== CONFIGURED) continue;
+        if (kinds.matches(buyer.profileId, profile, machines.kind[slot]!)) found.push(slot);
+      }
+    }
+    return found.length === 0 ? lower : [...new Set([...lower, ...found])];
+  }
 }
 
 /** Takes what a kind offers from a deficit. */
