@@ -202,16 +202,17 @@ export class Machines {
   }
 
   #setKey(slot: number, id: string): void {
-    const prefix = (this.#prefix ??= id);
-    if (!id.startsWith(prefix)) {
-      let length = 0;
-      while (id.charCodeAt(length) === prefix.charCodeAt(length)) length++;
-      this.#prefix = prefix.slice(0, length);
+    const before = (this.#prefix ??= id);
+    let length = before.length;
+    if (!id.startsWith(before)) {
+      length = 0;
+      while (id.charCodeAt(length) === before.charCodeAt(length)) length++;
+      this.#prefix = before.slice(0, length);
       for (const other of this.slots.values()) {
         this.#idKey[other] = keyFrom(this.ids[other]!, length);
       }
     }
-    this.#idKey[slot] = keyFrom(id, this.#prefix!.length);
+    this.#idKey[slot] = keyFrom(id, length);
   }
 
   #grow(): void {
