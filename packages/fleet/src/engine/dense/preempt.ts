@@ -116,7 +116,7 @@ class Halves {
     this.#whole.add(buyer);
   }
 
-  /** `lower`, and then machines of other clusters' gangs that are not whole, the last one's first. */
+  /** `lower`, and then machines of other clusters' gangs that are not whole, the last first. */
   after(buyer: Buyer, lower: readonly number[]): readonly number[] {
     const { machines, kinds, profiles } = this.#tables;
     const { profile } = profiles.facts[buyer.profileId]!;
