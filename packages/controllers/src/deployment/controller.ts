@@ -17,7 +17,7 @@ import type { PodRows } from '../framework/pod-rows.ts';
 import { PHASE_SUCCEEDED } from '../columns/replica-pods.ts';
 import { replicasOf } from '../replicaset/replicaset.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
-import type { Rolling } from '../replicaset/controller.ts';
+import type { Rolling } from '../replicaset/rolling.ts';
 
 const WORKERS = 5;
 const ROOT = '/apis/apps/v1';
@@ -71,7 +71,8 @@ export class DeploymentController {
       options.onError,
       informers.queues.queue('deployment'),
     );
-    options.rolling.isAtWork = (uid) => this.#isAtWork(uid);
+    options.rolling.workOf = (uid) => this.#workOf(uid);
+    this.#workers.ended = (key) => options.rolling.ended(key);
     const synced = (): void => this.#addWaiting();
     this.#deployments = new ObjectCache(
       informers,
@@ -96,12 +97,14 @@ export class DeploymentController {
     this.#workers.stop();
   }
 
-  #isAtWork(uid: string): boolean {
+  /** The key of the Deployment that has not done yet what follows from what it has seen. */
+  #workOf(uid: string): string | undefined {
     const key = uid === '' ? undefined : this.#deployments.keyOfUid(uid);
-    if (key === undefined) return false;
+    if (key === undefined) return undefined;
     const { queue } = this.#workers;
     const failures = queue.failuresOf(key);
-    return queue.isDue(key) || (failures > 0 && failures <= RETRIES_AWAITED);
+    const isAtWork = queue.isDue(key) || (failures > 0 && failures <= RETRIES_AWAITED);
+    return isAtWork ? key : undefined;
   }
 
   #addWaiting(): void {

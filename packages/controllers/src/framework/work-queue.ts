@@ -16,6 +16,8 @@ const RETRY: RetryDelays = { minMs: 5, maxMs: 1_000_000 };
 
 /** Keys that have been taken are cut off when they are as many, and as many as the rest. */
 const TAKEN_MIN = 1024;
+/** Void appointments are dropped when there are as many, and as many as others. */
+const VOID_MIN = 1024;
 
 export class WorkQueue<K> {
   /** With the number of the last time that the key became ready. */
@@ -94,6 +96,15 @@ export class WorkQueue<K> {
     if ((this.#waiting.get(key) ?? Infinity) <= atMs) return;
     this.#waiting.set(key, atMs);
     push(this.#appointments, { key, atMs });
+    this.#dropVoid();
+  }
+
+  /** A key that is added before its time leaves a void appointment, which may be minutes away. */
+  #dropVoid(): void {
+    const kept = Math.max(VOID_MIN, 2 * this.#waiting.size);
+    if (this.#appointments.length <= kept) return;
+    this.#appointments.length = 0;
+    for (const [key, atMs] of this.#waiting) push(this.#appointments, { key, atMs });
   }
 
   /** The next key to work on, which `done` or `retry` must follow. */

@@ -13,6 +13,8 @@ export type WorkResult = 'done' | 'retry' | { readonly againMs: number };
  */
 export class Workers<K> {
   readonly queue: WorkQueue<K>;
+  /** Hears of each key whose round is over, after it was put back where it has to come again. */
+  ended: (key: K) => void = () => {};
   readonly #timers: Timers;
   readonly #width: number;
   readonly #work: (key: K) => Promise<WorkResult>;
@@ -22,6 +24,12 @@ export class Workers<K> {
   #isStopped = false;
   #isPaused = true;
   #wakeMs = Infinity;
+  /**
+   * The time of the last turn that a timer began. Appointments are kept in such turns only: a key
+   * that comes back after less than its round takes would else be due again before the turn ends,
+   * and no event would ever be read.
+   */
+  #turnMs = -Infinity;
   #cancelWake: () => void = () => {};
 
   constructor(
@@ -64,7 +72,7 @@ export class Workers<K> {
 
   #pump(): void {
     while (!this.#isStopped && !this.#isPaused && this.#running < this.#width) {
-      const key = this.queue.take(this.#timers.nowMs());
+      const key = this.queue.take(this.#turnMs);
       if (key === undefined) break;
       this.#running++;
       assert(this.#running <= this.#width, 'no more workers than there may be');
@@ -89,6 +97,7 @@ export class Workers<K> {
       this.queue.done(key);
       if (result !== 'done') this.queue.addAt(key, this.#timers.nowMs() + result.againMs);
     }
+    this.ended(key);
     this.#pump();
   }
 
@@ -99,6 +108,7 @@ export class Workers<K> {
     this.#wakeMs = atMs;
     this.#cancelWake = this.#timers.after(Math.max(0, atMs - this.#timers.nowMs()), () => {
       this.#wakeMs = Infinity;
+      this.#turnMs = this.#timers.nowMs();
       this.#pump();
     });
   }

@@ -10,7 +10,8 @@ import { PacedClient } from '../framework/paced-client.ts';
 import { PodRows } from '../framework/pod-rows.ts';
 import { QuotaController } from '../resourcequota/controller.ts';
 import { REPLICA_SET, REPLICATION_CONTROLLER } from '../replicaset/replicaset.ts';
-import { ReplicaSetController, type Rolling } from '../replicaset/controller.ts';
+import { ReplicaSetController } from '../replicaset/controller.ts';
+import { Rolling } from '../replicaset/rolling.ts';
 import {
   simpleControllers,
   type ForController,
@@ -152,7 +153,7 @@ function replicaParts(
 ): WorkloadController[] {
   const { chosen, announce } = options;
   const parts: WorkloadController[] = [];
-  const rolling: Rolling = { isAtWork: () => false };
+  const rolling = new Rolling();
   for (const [name, kind] of [
     ['replicaset-controller', REPLICA_SET],
     ['replicationcontroller-controller', REPLICATION_CONTROLLER],

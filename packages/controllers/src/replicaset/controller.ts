@@ -17,6 +17,7 @@ import { rowsToDelete } from '../columns/replica-order.ts';
 import { REPLICA_READY } from '../columns/replica-pods.ts';
 import { countReplicas, replicasMissing, replicaStatusPatch, selectorOf } from './replicaset.ts';
 import type { ReplicaCounts, ReplicaFailure, ReplicaKind } from './replicaset.ts';
+import type { Rolling } from './rolling.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';
 
 const WORKERS = 5;
@@ -49,8 +50,6 @@ interface Claim {
   readonly revision: number;
 }
 
-/** How soon it is looked again whether a Deployment has done its step. */
-const ROLLING_LOOK_MS = 5;
 /** Steps of readiness that wait to be told; what comes beyond them is told at once. */
 const STEPS_MAX = 16;
 
@@ -81,6 +80,7 @@ export class ReplicaSetController {
     const { client, kind, informers, pods } = options;
     this.#tellsTerminating = kind.kind === 'ReplicaSet';
     this.#control = new PodControl(client, options.announce);
+    if (kind.kind === 'ReplicaSet') options.rolling.wake = (key) => this.#workers.add(key);
     this.#ageRatio = informers.metrics.histogram(
       'replicaset_controller_sorting_deletion_age_ratio',
       "The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time).",
@@ -229,20 +229,25 @@ export class ReplicaSetController {
     const failure = missing === 0 ? null : await this.#manage(round, rows, missing);
     const owned = { active: rows, terminating };
     const counts = countReplicas(object, this.#options.pods.pods, owned, nowMs);
-    if (failure === null && this.#comesTooSoon(object, counts)) {
+    const work = failure === null ? this.#comesTooSoon(object, counts) : undefined;
+    if (work !== undefined) {
       this.#noteStep(key);
-      return { againMs: ROLLING_LOOK_MS };
+      this.#options.rolling.await(work, key);
+      return { againMs: EXPECTATION_LOOK_MS };
     }
     const isWritten = await this.#writeStatus(round, counts, failure);
     if (!isWritten || failure !== null) return 'retry';
     return counts.nextS === Infinity ? 'done' : { againMs: counts.nextS * 1000 - nowMs };
   }
 
-  /** A Deployment that is at work on one step would take the next ones for one. */
-  #comesTooSoon(object: JsonObject, counts: ReplicaCounts): boolean {
+  /**
+   * The key of the Deployment that is to end its round first: at work on one step, it would take
+   * the next ones for one.
+   */
+  #comesTooSoon(object: JsonObject, counts: ReplicaCounts): string | undefined {
     const isStep = counts.ready !== numberAt(object, 'status', 'readyReplicas');
-    if (!isStep || !replicasAreFew(counts)) return false;
-    return this.#options.rolling.isAtWork(controllerUid(object));
+    if (!isStep || !replicasAreFew(counts)) return undefined;
+    return this.#options.rolling.workOf(controllerUid(object));
   }
 
   #activeRows(uid: string): number[] {
@@ -470,10 +475,4 @@ export class ReplicaSetController {
 /** Of few replicas each one that becomes ready is told; of many they are gathered. */
 function replicasAreFew({ replicas }: ReplicaCounts): boolean {
   return replicas < REPLICAS_PER_MS;
-}
-
-/** What sets want to know of Deployments. */
-export interface Rolling {
-  /** Whether the Deployment of this uid has not yet done what follows from what it has seen. */
-  isAtWork(uid: string): boolean;
 }
