@@ -7,10 +7,10 @@
  *     node bench/objects.ts --only definitions --count 10000
  *     node bench/objects.ts --only '^deployments$' --count 2000 --snapshots ./heaps
  *
- * Each kind: some objects are made and deleted first, so that code is compiled; `--count` are made,
- * the cluster settles; they are deleted, and it settles again; then the store's history is compacted.
- * `kept` is what is still held then. A definition comes with one object of its kind; a workload with
- * the pod that it makes, which runs on one of `--nodes` simulated nodes.
+ * Each kind: some are made and deleted first, so that code is compiled; then `--count` are, and the
+ * cluster settles behind each; then the history of the store is compacted. `kept` is what is still
+ * held then. A definition comes with one object of its kind; a workload with the pod that it makes,
+ * which runs on one of `--nodes` simulated nodes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import { cpuSecondsExact, machine, printTable, writeResults } from './harness.ts
 
 const values = flagsOf({
   count: { type: 'string', default: '1000' },
-  nodes: { type: 'string', default: '10' },
+  nodes: { type: 'string', default: '20' },
   warm: { type: 'string', default: '50' },
   'in-flight': { type: 'string', default: '16' },
   /** A regular expression over the names of kinds. */
@@ -34,7 +34,7 @@ const values = flagsOf({
   snapshots: { type: 'string' },
   output: { type: 'string' },
 });
-const numbers = wholeNumbers(values, { count: 1, nodes: 1, warm: 0, 'in-flight': 1 });
+const numbers = wholeNumbers(values, { count: 1, nodes: 10, warm: 0, 'in-flight': 1 });
 const IDLE_SECONDS = 10;
 const SHOWN: readonly Part[] = ['apiserver', 'controllers', 'scheduler', 'nodes'];
 
@@ -106,7 +106,10 @@ class Bench {
   /** The store keeps what was deleted for five minutes: told to forget it, it does so now. */
   async #compact(): Promise<void> {
     const ask = async (path: string, body: object): Promise<unknown> => {
-      const answer = await fetch(this.#store + path, { method: 'POST', body: JSON.stringify(body) });
+      const answer = await fetch(this.#store + path, {
+        method: 'POST',
+        body: JSON.stringify(body),
+      });
       if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
       return answer.json();
     };

@@ -63,10 +63,6 @@ function simple(
   };
 }
 
-const METADATA_ONLY: readonly (readonly [plural: string, kind: string])[] = [
-  ['serviceaccounts', 'ServiceAccount'],
-];
-
 function customResource(index: number): readonly Made[] {
   const definition = definitionAt(index, { sharing: 'shared', bytes: 2000 });
   const { metadata, spec } = definition as unknown as {
@@ -101,8 +97,8 @@ export const KINDS: readonly CountedKind[] = [
   simple('secrets', `${CORE}/secrets`, (name) =>
     object('v1', 'Secret', name, { stringData: { key: 'v'.repeat(500) } }),
   ),
-  ...METADATA_ONLY.map(([plural, kind]) =>
-    simple(plural, `${CORE}/${plural}`, (name) => object('v1', kind, name, {})),
+  simple('serviceaccounts', `${CORE}/serviceaccounts`, (name) =>
+    object('v1', 'ServiceAccount', name, {}),
   ),
   simple('namespaces', '/api/v1/namespaces', (name) => object('v1', 'Namespace', name, {})),
   simple('nodes', '/api/v1/nodes', (name) => object('v1', 'Node', name, {})),
@@ -132,10 +128,16 @@ export const KINDS: readonly CountedKind[] = [
       spec: { minAvailable: 1, selector: { matchLabels: { app: name } } },
     }),
   ),
-  simple('horizontalpodautoscalers', groupPath('autoscaling/v2', 'horizontalpodautoscalers'), (name) =>
-    object('autoscaling/v2', 'HorizontalPodAutoscaler', name, {
-      spec: { maxReplicas: 2, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name } },
-    }),
+  simple(
+    'horizontalpodautoscalers',
+    groupPath('autoscaling/v2', 'horizontalpodautoscalers'),
+    (name) =>
+      object('autoscaling/v2', 'HorizontalPodAutoscaler', name, {
+        spec: {
+          maxReplicas: 2,
+          scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
+        },
+      }),
   ),
   simple('deployments', groupPath('apps/v1', 'deployments'), (name) =>
     workload('Deployment', name, { replicas: 1 }),
@@ -143,11 +145,9 @@ export const KINDS: readonly CountedKind[] = [
   simple('statefulsets', groupPath('apps/v1', 'statefulsets'), (name) =>
     workload('StatefulSet', name, { replicas: 1, serviceName: name }),
   ),
-  simple('daemonsets', groupPath('apps/v1', 'daemonsets'), (name) => {
-    const one = { kind: 'nodes', nodeSelector: { 'kubernetes.io/hostname': 'node-0' } };
-    return workload('DaemonSet', name, {
-      template: template(name, { nodeSelector: one.nodeSelector }),
-    });
+  simple('daemonsets', groupPath('apps/v1', 'daemonsets'), (name, index) => {
+    const nodeSelector = { 'kubernetes.io/hostname': `node-${index % 10}` };
+    return workload('DaemonSet', name, { template: template(name, { nodeSelector }) });
   }),
   simple('jobs', groupPath('batch/v1', 'jobs'), (name) =>
     object('batch/v1', 'Job', name, {

@@ -19,6 +19,7 @@ const BENCHES = {
   storms: '429s, refusals, lost connections, restarts and set clocks in the middle of work',
   controllers: 'scaling, daemons and owners of many: what controllers and API server spend',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
+  objects: 'what one more object of each kind costs each process, and what deletion gives back',
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',

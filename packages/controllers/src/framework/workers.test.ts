@@ -24,7 +24,7 @@ class WorkedTimers implements Timers {
   }
 }
 
-test('keys that come back sooner than a round takes let the events between them be read', async () => {
+test('keys that come back sooner than a round takes let events be read', async () => {
   const KEYS = 50;
   const timers = new WorkedTimers();
   let rounds = 0;
