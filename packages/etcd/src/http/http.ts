@@ -1,5 +1,6 @@
 /** The plain HTTP paths beside gRPC: health, version, metrics, and the JSON gateway. */
 import { constants, gzip } from 'node:zlib';
+import { guarded } from '@megaplane/base/deferred';
 import type { Exchange, Handler } from '@megaplane/wire/exchange';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Health } from './health.ts';
@@ -37,15 +38,20 @@ function scrape(exchange: Exchange, metrics: Scrapes, fields: FieldList): void {
   const asked = exchange.header('accept-encoding') ?? '';
   const isCompressed = /(^|,)\s*gzip\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)/.test(asked);
   metrics.ask((text) => {
+    if (text === null) {
+      exchange.respond(500, TEXT_TYPE, 'the text of metrics failed; the log says why\n', fields);
+      return;
+    }
     if (!isCompressed) {
       exchange.respond(200, METRICS_TYPE, text, fields);
       return;
     }
-    gzip(text, { level: constants.Z_BEST_SPEED }, (error, body) => {
+    const answer = guarded((error: Error | null, body: Buffer) => {
       if (error === null) {
         exchange.respond(200, METRICS_TYPE, body, ['content-encoding', 'gzip', ...fields]);
       } else exchange.respond(200, METRICS_TYPE, text, fields);
     });
+    gzip(text, { level: constants.Z_BEST_SPEED }, answer);
   });
 }
 

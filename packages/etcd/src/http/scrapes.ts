@@ -4,11 +4,11 @@
  * one part a turn, so that requests wait for a part alone. Who asks meanwhile gets a text that was
  * begun afterwards, all of them the same.
  */
-import { nextTurn } from '@megaplane/base/deferred';
+import { actFor, blame, nextTurn } from '@megaplane/base/deferred';
 
 export class Scrapes {
   readonly #begin: () => Generator<void, string>;
-  #waiting: ((text: string) => void)[] = [];
+  #waiting: ((text: string | null) => void)[] = [];
   #isRunning = false;
 
   /** `begin` starts a text, which comes part by part. */
@@ -16,7 +16,8 @@ export class Scrapes {
     this.#begin = begin;
   }
 
-  ask(answer: (text: string) => void): void {
+  /** Null is what `answer` is told where no text came about: the error is told of once. */
+  ask(answer: (text: string | null) => void): void {
     this.#waiting.push(answer);
     if (!this.#isRunning) this.#next();
   }
@@ -26,16 +27,24 @@ export class Scrapes {
     this.#waiting = [];
     this.#isRunning = answers.length > 0;
     if (!this.#isRunning) return;
-    const parts = this.#begin();
-    const step = (): void => {
-      const part = parts.next();
-      if (part.done !== true) {
-        nextTurn(step);
-        return;
-      }
-      for (const answer of answers) answer(part.value);
+    // whatever fails for one of them, the others are answered, and who asks next
+    const all = (text: string | null): void => {
+      for (const answer of answers) actFor(null, () => answer(text));
       this.#next();
     };
-    step();
+    const step = (parts: Generator<void, string>): void => {
+      let part: IteratorResult<void, string>;
+      try {
+        part = parts.next();
+      } catch (error) {
+        all(null);
+        blame(error, null);
+        return;
+      }
+      if (part.done === true) all(part.value);
+      else nextTurn(() => step(parts));
+    };
+    // a generator runs nothing before it is asked for its first part
+    step(this.#begin());
   }
 }

@@ -29,6 +29,8 @@ export class Http2Exchange implements Exchange, StreamOwner {
   #stream: H2Stream | null;
   #opened = false;
   #finished = false;
+  /** Its stream is gone before the answer was out: what is still answered is nobody's. */
+  #isLost = false;
   body: Buffer = NONE;
   /** The body lies in a chunk or a shared buffer, not in memory of its own. */
   #bodyBorrowed = false;
@@ -113,6 +115,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
     headers?: FieldList,
     lasting?: FieldList,
   ): void {
+    if (this.#isLost) return;
     const stream = this.#stream;
     assert(!this.#opened && !this.#finished, 'an exchange is answered once');
     this.#finished = true;
@@ -133,6 +136,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
     headers?: FieldList,
     lasting?: FieldList,
   ): void {
+    if (this.#isLost) return;
     const stream = this.#stream;
     assert(!this.#opened && !this.#finished, 'an exchange is answered once');
     assert(status !== 204 && status !== 304, 'such an answer has no body');
@@ -144,6 +148,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
   }
 
   open(status: number, contentType: string | null, headers?: FieldList): void {
+    if (this.#isLost) return;
     assert(!this.#opened && !this.#finished, 'an exchange is answered once');
     this.#opened = true;
     if (this.#stream === null) return;
@@ -151,6 +156,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length, shared?: SharedBytes): void {
+    if (this.#isLost) return;
     assert(this.#opened && !this.#finished, 'write comes between open and end');
     if (this.#stream === null || start === end || this.method === 'HEAD') return;
     if (shared !== undefined) this.#session.sendShared(this.#stream, shared);
@@ -158,6 +164,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
   }
 
   end(trailers?: FieldList): void {
+    if (this.#isLost) return;
     assert(this.#opened && !this.#finished, 'end comes once, after open');
     this.#finished = true;
     const stream = this.#stream;
@@ -178,6 +185,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
   reset(): void {
     const stream = this.#stream;
     if (stream === null) return;
+    this.#isLost = true;
     this.#finished = true;
     this.#stream = null;
     stream.owner = null;
@@ -218,6 +226,7 @@ export class Http2Exchange implements Exchange, StreamOwner {
   }
 
   onLost(reason: CloseReason): void {
+    this.#isLost = true;
     this.#stream = null;
     this.#finished = true;
     this.#tellClosed(reason);

@@ -59,13 +59,16 @@ export class DefinitionReading implements UnreadKinds {
     let left = most;
     let last: Buffer | null = null;
     this.#isReading = true;
-    storage.page(this.#from, end, 0, (definition) => {
-      if (left-- === 0) return false;
-      if (left === 0) last = keyAfter(definition);
-      learn(definition);
-      return true;
-    });
-    this.#isReading = false;
+    try {
+      storage.page(this.#from, end, 0, (definition) => {
+        if (left-- === 0) return false;
+        if (left === 0) last = keyAfter(definition);
+        learn(definition);
+        return true;
+      });
+    } finally {
+      this.#isReading = false;
+    }
     this.#from = left < 0 ? last : null;
     if (this.#from === null) done();
     return this.#from !== null;
