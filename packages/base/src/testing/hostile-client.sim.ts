@@ -7,7 +7,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
+import { connect as connectHttp2 } from 'node:http2';
+import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
@@ -210,7 +211,11 @@ function stepsOf(port: HostilePort): fc.Arbitrary<Step> {
     const call = fc.constantFrom(...calls).chain(({ path, message }) =>
       fc.record({
         path: fc.constant(path),
-        messages: fc.array(damaged(message), { minLength: 1, maxLength: 3 }),
+        messages: fc.oneof(
+          fc.tuple(damaged(message)),
+          fc.tuple(message.map((bytes) => Buffer.from(bytes))),
+          fc.array(damaged(message), { maxLength: 3 }),
+        ),
         end: fc.constantFrom(
           'half-closed' as const,
           'half-closed' as const,
@@ -230,6 +235,8 @@ function stepsOf(port: HostilePort): fc.Arbitrary<Step> {
 
 /** So long clients stay; a handshake takes its time. */
 const LINGER_MS = 15;
+/** So long who has half-closed calls waits for their ends. */
+const ANSWERS_MS = 200;
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
 /** A frame of HTTP/2 (RFC 9113 4.1): type, flags, stream, payload. */
@@ -312,27 +319,45 @@ function grpcMessage(bytes: Buffer): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-async function makeCalls(port: HostilePort, calls: readonly Call[]): Promise<void> {
+/** Codes that calls ended with, by the path of their method. */
+type Ended = Map<string, Set<string>>;
+
+async function makeCalls(port: HostilePort, calls: readonly Call[], ended: Ended): Promise<void> {
   const made = session(port);
+  const answers: Promise<unknown>[] = [];
   for (const { path, messages, end } of calls) {
     const stream = made.request({
       ...{ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' },
       ...port.credential,
     });
     stream.on('error', () => undefined);
+    const note = (fields: IncomingHttpHeaders): void => {
+      const code = fields['grpc-status'];
+      if (code === undefined) return;
+      const codes = ended.get(path) ?? new Set();
+      ended.set(path, codes.add(String(code)));
+    };
+    // an answer without a message has it in its head
+    stream.on('response', note);
+    stream.on('trailers', note);
     stream.resume();
     for (const bytes of messages) stream.write(grpcMessage(bytes));
-    if (end === 'half-closed') stream.end();
+    if (end === 'half-closed') {
+      answers.push(new Promise((resolve) => stream.once('close', resolve)));
+      stream.end();
+    }
     if (end === 'reset') stream.close(8);
   }
   await pause(LINGER_MS);
+  // some of them, as watches, are answered without end
+  await Promise.race([Promise.all(answers), pause(ANSWERS_MS)]);
   made.destroy();
 }
 
-function take(port: HostilePort, step: Step, wrong: Wrong): Promise<void> {
+function take(port: HostilePort, step: Step, wrong: Wrong, ended: Ended): Promise<void> {
   if (step.kind === 'noise') return writeAll(port, Buffer.from(step.bytes), wrong);
   if (step.kind === 'http2') return askHttp2(port, step.requests, step.times, wrong);
-  if (step.kind === 'calls') return makeCalls(port, step.calls);
+  if (step.kind === 'calls') return makeCalls(port, step.calls, ended);
   if (step.kind === 'frames') {
     const frames = [Buffer.from(PREFACE), ...step.frames.map(framed)];
     return writeAll(port, Buffer.concat(frames), wrong);
@@ -400,27 +425,35 @@ export async function comesToRest(port: HostilePort): Promise<void> {
 /**
  * Lets hostile clients come to ports, several at once, and looks after them: all ports answer, hold
  * nothing, have said nothing of an internal error, and none was told of (`tellErrors`, and `errors`
- * where a server tells them).
+ * where a server tells them). Resolves with the codes that calls ended with, by path.
  */
 export async function besiege(
   ports: readonly HostilePort[],
   { runs, errors = [] }: { readonly runs: number; readonly errors?: readonly string[] },
-): Promise<void> {
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const ended: Ended = new Map();
   const told: unknown[] = [];
   const wrong: string[] = [];
   tellErrors((error) => told.push(error));
+  // a port by its place: a counterexample shows what came to it, and not the port
   const visits = fc.oneof(
-    ...ports.map((port) => stepsOf(port).map((step) => ({ port, step }) as const)),
+    ...ports.map((port, at) => stepsOf(port).map((step) => ({ at, step }) as const)),
   );
   const property = fc.asyncProperty(
     fc.array(visits, { minLength: 1, maxLength: 8 }),
     async (all) => {
+      const visited = all.flatMap(({ at }) => ports[at] ?? []);
+      const tell =
+        (name: string): Wrong =>
+        (what) =>
+          wrong.push(`${name}: ${what}`);
       await Promise.all(
-        all.map(({ port, step }) =>
-          take(port, step, (what) => wrong.push(`${port.name}: ${what}`)),
-        ),
+        all.map(async ({ step }, index) => {
+          const port = visited[index];
+          if (port !== undefined) await take(port, step, tell(port.name), ended);
+        }),
       );
-      for (const port of new Set(all.map((one) => one.port))) {
+      for (const port of new Set(visited)) {
         await port.answers();
         await comesToRest(port);
       }
@@ -435,4 +468,5 @@ export async function besiege(
   } finally {
     tellErrors((error) => console.error(error));
   }
+  return ended;
 }

@@ -1,7 +1,7 @@
 /** The services of the contract over our gRPC: typed calls, both ends. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf';
-import { unawaited } from '@megaplane/base/deferred';
+import { blame, unawaited } from '@megaplane/base/deferred';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import type { GrpcCall, GrpcClient, GrpcCode, GrpcMethods } from '@megaplane/wire/grpc';
 
@@ -113,8 +113,9 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
   );
 }
 
-/** Ends a call with what a `CallError` says; anything else is `internal`. */
+/** Ends a call with what a `CallError` says; anything else is `internal`, and is told of. */
 export function refuse(call: GrpcCall, error: unknown): void {
-  const code = error instanceof CallError ? error.code : GRPC_CODES.internal;
-  call.finish(code, (error as Error).message);
+  const isOwn = error instanceof CallError;
+  if (!isOwn) blame(error, null);
+  call.finish(isOwn ? error.code : GRPC_CODES.internal, (error as Error).message);
 }
