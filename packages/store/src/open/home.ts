@@ -38,23 +38,31 @@ export interface Home {
 /** Looks again and again. */
 export function keepHome(parts: HomeParts): Home {
   let misses = 0;
-  let isLooking = false;
+  /** The look that is under way. */
+  let looking: Promise<void> | null = null;
   /** Until the snapshot that a return began is done, the new files are only coming. */
   let isReturning = false;
   const look = async (missesMax: number): Promise<void> => {
     isReturning &&= parts.snapshots.isRunning;
-    if (isLooking || isReturning || parts.log.file < 0) return;
-    isLooking = true;
+    if (isReturning || parts.log.file < 0) return;
     misses = (await isMissing(parts)) ? misses + 1 : 0;
-    isLooking = false;
     if (misses < missesMax) return;
     misses = 0;
     isReturning = true;
     returnHome(parts);
   };
-  const timer = setInterval(() => void look(MISSES_MAX), LOOK_MS);
+  const timer = setInterval(() => {
+    looking ??= look(MISSES_MAX).finally(() => (looking = null));
+  }, LOOK_MS);
   timer.unref();
-  return { stop: () => clearInterval(timer), lookLast: () => look(1) };
+  return {
+    stop: () => clearInterval(timer),
+    lookLast: async () => {
+      // one that is under way may have seen what is gone since
+      await looking;
+      await look(1);
+    },
+  };
 }
 
 /** Is the log's file or the lock not there, or another one? */
