@@ -22,7 +22,7 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/wire/src/http2/http2-control.ts': WIRE,
   'packages/wire/src/grpc/grpc-routes.ts': WIRE,
   'packages/wire/src/grpc/grpc-head.ts': WIRE,
-  'packages/wire/src/server/listener.ts': WIRE,
+  'packages/wire/src/server/served-protocols.ts': WIRE,
   'packages/wire/src/http2/frames.ts': PROTOCOL,
   'packages/store/src/wal/frame.ts': PROTOCOL,
   'packages/store/src/wal/lock.ts': SYSTEM,

@@ -10,6 +10,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['bytes', 'bytes, base64, CRC'],
     ['random', 'random numbers: seeded, and of the machine'],
     ['collections', 'columns, ring, hash, ordered index, slab'],
+    ['shared', 'rings of messages between two threads'],
     ['time', 'clock, timer wheel, deferred work'],
     ['units', 'sizes and durations as people write them'],
     ['metrics', 'histograms'],
@@ -28,6 +29,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['http2', 'HTTP/2'],
     ['grpc', 'gRPC'],
     ['server', 'listener, HTTP/2 server end'],
+    ['threads', 'threads that own sockets, and their connections on the thread that serves'],
     ['dial', 'client connections'],
   ],
   store: [

@@ -3,7 +3,7 @@
 import { afterMs, everyMs, guarded, nextTurn, pauseMs, tellErrors } from '@megaplane/base/deferred';
 import { randomInt, randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { isLoopback } from '@megaplane/base/loopback';
 import { makePrivateDirectory } from '@megaplane/base/private-file';
 import { LocalServices } from '../aggregator/local-services.ts';
@@ -63,6 +63,7 @@ import { upkeepFlows } from '../flowcontrol/flow-upkeep.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
 import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
+import { listenOnThreads } from '@megaplane/wire/thread-listener';
 import { YamlThread } from '../request/yaml/yaml-thread.ts';
 
 const TICK_MS = 1000;
@@ -95,6 +96,8 @@ export interface ApiserverOptions
   readonly bindAddress: string;
   /** 0: a free one. */
   readonly securePort: number;
+  /** Threads that own the sockets of the secure port; 0, the default: the one that serves. */
+  readonly threads?: number;
   readonly unixSocket?: string;
   readonly durability?: string;
   readonly historyLimit?: string;
@@ -385,7 +388,10 @@ async function openListeners(
   const onError = (error: unknown): void => {
     options.log('error', errorText(error));
   };
-  const secure = await listen({
+  const threads = options.threads ?? 0;
+  warnOfThreads(threads, options.log);
+  const secure = await listenOnThreads({
+    threads,
     host: options.bindAddress,
     port: options.securePort,
     tls: servingTls(options, pki),
@@ -406,6 +412,17 @@ async function openListeners(
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`--unix-socket: ${why}`, { cause: error });
   }
+}
+
+/** More threads than cores cost memory and turns, and win nothing. */
+function warnOfThreads(threads: number, log: ApiserverOptions['log']): void {
+  const cores = availableParallelism();
+  if (threads < cores) return;
+  log(
+    'warn',
+    `--threads ${threads}: this machine has ${cores} cores, of which one serves; ` +
+      `more than ${Math.max(1, cores - 1)} threads wait for one another`,
+  );
 }
 
 /** Says which flag is at fault: a port can be changed, an address must be the machine's. */

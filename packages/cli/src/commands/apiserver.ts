@@ -221,6 +221,11 @@ export function apiserverCommand(done: (exitCode: number) => void): Command {
     .option('--bind-address <ip>', 'where to listen', '127.0.0.1')
     .option('--secure-port <port>', '0 = a free one', wholeNumber(0, 65_535), 6443)
     .option(
+      '--threads <count>',
+      'that own connections and their TLS, beside the one that serves (0)',
+      wholeNumber(0, 256),
+    )
+    .option(
       '--unix-socket <path>',
       'also listen there; the owner of the file is cluster administrator',
       path,

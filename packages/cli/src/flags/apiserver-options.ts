@@ -25,6 +25,7 @@ export interface ApiserverFlags
   readonly dataDir?: string;
   readonly bindAddress: string;
   readonly securePort: number;
+  readonly threads?: number;
   readonly unixSocket?: string;
   readonly listenClientUrls?: string;
   readonly durability?: string;
@@ -141,7 +142,7 @@ export function optionsOf(
   const { bindAddress, securePort } = flags;
   return {
     ...{ dataDir: dataDirOf(flags), bindAddress, securePort },
-    ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'clientCaFile']),
+    ...given(flags, ['unixSocket', 'durability', 'historyLimit', 'clientCaFile', 'threads']),
     ...given(flags, SERVING_FLAGS),
     ...given(flags, ['serviceClusterIpRange', 'listenClientUrls']),
     ...given(flags, ['advertiseAddress', 'endpointReconcilerType']),

@@ -17,23 +17,12 @@ import { connect as connectSocket, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { createSecureContext, createServer as createTlsServer, TLSSocket } from 'node:tls';
 import type { SecureContext, Server as TlsServer } from 'node:tls';
-import { AnswerBudget } from '../transport/answer-budget.ts';
-import { BodyBudget } from '../transport/body-budget.ts';
-import type { BodyOwner, Handler, StreamsBody } from '../http/exchange.ts';
-import { PREFACE } from '../http2/frames.ts';
-import type { GrpcRoutes } from '../grpc/grpc-routes.ts';
-import { Http1Server } from '../http1/http1-server.ts';
-import { Http2Server, type Http2ServerOptions } from './http2-server.ts';
-import { SERVER_LIMITS } from '../limits.ts';
-import type { WireLimits } from '../limits.ts';
+import type { Http2ServerOptions } from './http2-server.ts';
+import { ServedProtocols, type ServingOptions } from './served-protocols.ts';
 import type { ReadRounds } from '../transport/read-rounds.ts';
-import { WallDate } from '../http/response-date.ts';
 import { readRounds } from '../transport/socket-read.ts';
 import { monotonicMs, SocketTransport } from '../transport/socket-transport.ts';
 import type { Protocol } from '../transport/transport.ts';
-
-/** One for all listeners. */
-const DATE = new WallDate();
 
 /** Keys and certificates, PEM or DER as `node:tls` takes them. */
 export interface ListenTls {
@@ -72,7 +61,7 @@ export interface NamedCertificate {
   readonly cert: string | Buffer;
 }
 
-export interface ListenOptions {
+export interface ListenOptions extends ServingOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** 0 takes a free one. Give `port` or `unixPath`. */
@@ -84,22 +73,11 @@ export interface ListenOptions {
   /** Asked at each new connection: another object than before replaces `tls`, so that changed
    *  files count from the next handshake on. */
   readonly currentTls?: () => ListenTls;
-  /**
-   * Closes without a word, as etcd's ports do, where plain HTTP comes to a port of TLS and where
-   * what comes to a plain one opens neither HTTP/2 nor HTTP/1 (cmux's matchers). Without it both
-   * are told, as by Go's own servers.
-   */
-  readonly isSilent?: boolean;
-  /** False: HTTP/2 is neither offered nor understood over TLS. */
-  readonly speaksHttp2?: boolean;
-  readonly handler: Handler;
-  readonly streamsBody?: StreamsBody;
-  readonly grpc?: GrpcRoutes;
-  /** Whose a body is that does not come with its head; absent: that of its peer's address. */
-  readonly bodyOwner?: BodyOwner;
-  readonly limits?: Partial<WireLimits>;
-  /** Errors thrown by handlers. Default: written to standard error. */
-  readonly onError?: (error: unknown) => void;
+  /** Other listeners of this process share the port: the kernel spreads connections over them. */
+  readonly reusePort?: boolean;
+  /** Takes each connection, once its handshake is done, in place of HTTP. `isHttp2`: TLS has
+   *  agreed on it. */
+  readonly take?: (transport: SocketTransport, isHttp2: boolean) => Protocol;
 }
 
 export interface Listener {
@@ -117,9 +95,6 @@ export interface Listener {
 const SESSIONS = 'megaplane';
 const TICK_MS = 1000;
 const DRAIN_LOOK_MS = 20;
-/** Octets within which a silent port wants to see the end of the first line, as cmux does. */
-const FIRST_LINE_BYTES_MAX = 4096;
-const LINE_FEED = 10;
 /** First octet of a TLS handshake. */
 const HANDSHAKE = 22;
 
@@ -147,6 +122,7 @@ function tellPlain(error: NodeJS.ErrnoException, socket: TLSSocket): void {
 
 class SocketListener implements Listener {
   readonly #options: ListenOptions;
+  readonly #protocols: ServedProtocols;
   readonly #serverOptions: Http2ServerOptions;
   readonly #server: Server;
   /** The same one, unless it serves plain connections, too. */
@@ -165,19 +141,10 @@ class SocketListener implements Listener {
 
   constructor(options: ListenOptions) {
     this.#options = options;
-    const limits = { ...SERVER_LIMITS, ...options.limits };
+    this.#protocols = new ServedProtocols(options);
+    this.#serverOptions = this.#protocols.options;
+    const { limits } = this.#serverOptions;
     this.rounds = limits.readMsMax < Infinity ? readRounds(limits.readMsMax) : null;
-    this.#serverOptions = {
-      handler: options.handler,
-      streamsBody: options.streamsBody ?? (() => false),
-      limits,
-      bodies: new BodyBudget(limits.listenerBodiesBytesMax),
-      answers: new AnswerBudget(limits.listenerQueuesBytesMax),
-      date: DATE,
-      onError: options.onError ?? ((error) => console.error(error)),
-      grpc: options.grpc ?? null,
-      ...(options.bodyOwner === undefined ? {} : { bodyOwner: options.bodyOwner }),
-    };
     this.#tlsServer = options.tls === undefined ? null : this.#makeTlsServer(options.tls);
     const both = this.#tlsServer !== null && options.alsoPlain === true ? this.#tlsServer : null;
     const server =
@@ -307,13 +274,15 @@ class SocketListener implements Listener {
   }
 
   #bind(): Promise<void> {
-    const { host = '127.0.0.1', port = 0, unixPath } = this.#options;
+    const { host = '127.0.0.1', port = 0, unixPath, reusePort = false } = this.#options;
     const where = unixPath ?? `${host}:${port}`;
     return new Promise((resolve, reject) => {
       this.#server.once(
         'error',
         guarded((error: NodeJS.ErrnoException) => {
-          reject(new Error(`cannot listen on ${where}: ${explain(error)}`, { cause: error }));
+          reject(
+            new Error(`cannot listen on ${where}: ${explainListening(error)}`, { cause: error }),
+          );
         }),
       );
       const listening = (): void => {
@@ -322,7 +291,7 @@ class SocketListener implements Listener {
         resolve();
       };
       if (unixPath !== undefined) this.#server.listen({ path: unixPath, backlog: 4096 }, listening);
-      else this.#server.listen({ host, port, backlog: 4096 }, listening);
+      else this.#server.listen({ host, port, backlog: 4096, reusePort }, listening);
     });
   }
 
@@ -355,28 +324,18 @@ class SocketListener implements Listener {
     socket.allowHalfOpen = true;
     const transport = new SocketTransport(socket, this.#options.unixPath !== undefined, this);
     this.#transports.add(transport);
-    if (socket instanceof TLSSocket && socket.alpnProtocol === 'h2') {
-      transport.protocol = new Http2Server(transport, this.#serverOptions);
+    const isHttp2 = socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
+    const { take } = this.#options;
+    if (take !== undefined) transport.protocol = take(transport, isHttp2);
+    else if (isHttp2) {
+      transport.protocol = this.#protocols.http2(transport);
       transport.protocol.flush();
     }
   }
 
   /** For transports: by the first octets. */
   choose(transport: SocketTransport, bytes: Buffer): Protocol | null {
-    const count = Math.min(bytes.length, 3);
-    const isHttp2 = this.#options.speaksHttp2 !== false || !transport.secure;
-    if (isHttp2 && bytes.compare(PREFACE, 0, count, 0, count) === 0) {
-      return count < 3 ? null : new Http2Server(transport, this.#serverOptions);
-    }
-    if (this.#options.isSilent === true && !transport.secure) {
-      const end = bytes.indexOf(LINE_FEED);
-      if (end < 0 && bytes.length < FIRST_LINE_BYTES_MAX) return null;
-      if (end >= 0 && !opensHttp1(bytes, end)) {
-        transport.destroy();
-        return null;
-      }
-    }
-    return new Http1Server(transport, this.#serverOptions);
+    return this.#protocols.choose(transport, bytes);
   }
 
   /** For transports. */
@@ -407,11 +366,6 @@ class SocketListener implements Listener {
     await closed;
     if (this.#ticker !== null) clearInterval(this.#ticker);
   }
-}
-
-/** Does a line name a version of HTTP/1? What else is wrong with it is told by that protocol. */
-function opensHttp1(bytes: Buffer, end: number): boolean {
-  return / HTTP\/1\.\d+\s*$/.test(bytes.toString('latin1', Math.max(0, end - 32), end));
 }
 
 function namedContexts(tls: ListenTls): ReadonlyMap<string, SecureContext> {
@@ -455,7 +409,8 @@ function tlsFields(tls: ListenTls): object {
   return { ...fields, ...clientAuthority(tls.clientCa, tls.requiresClientCert === true) };
 }
 
-function explain(error: NodeJS.ErrnoException): string {
+/** Why a port cannot be listened on, for people. */
+export function explainListening(error: NodeJS.ErrnoException): string {
   switch (error.code ?? '') {
     case 'EADDRINUSE':
       return 'another process listens there; stop it or choose another address';

@@ -25,6 +25,11 @@ const TURNS_MS_MAX = 4;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 let nextId = 1;
+/** A number that no connection of the process had, also where other threads own the sockets. */
+export function freshId(): number {
+  return nextId++;
+}
+
 let now: number = performance.now();
 const transportOf = new WeakMap<Socket, SocketTransport>();
 let flushes: SocketTransport[] = [];
@@ -42,7 +47,7 @@ export interface TransportHost {
 }
 
 export class SocketTransport implements Transport {
-  readonly id: number = nextId++;
+  readonly id: number = freshId();
   readonly socket: Socket;
   readonly secure: boolean;
   readonly unix: boolean;

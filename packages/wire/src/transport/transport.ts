@@ -48,6 +48,8 @@ export interface Transport {
 
 /** The protocol's side, called by the shell. */
 export interface Protocol {
+  /** Of a server's end. */
+  readonly protocol?: 'h2' | 'http/1.1';
   /** When reading stops for the rest of a round; absent: `late`. */
   readonly rest?: Rest;
   /** A chunk from the peer. `bytes[start..end)` is valid during the call only. */
