@@ -20,6 +20,7 @@ export const FLOORS: Readonly<Record<string, number>> = {
   fleet: 1.4,
   machinery: 0.2,
   nodes: 1.1,
+  scheduler: 3.8,
   store: 0.9,
   wire: 1.7,
 };

@@ -1,4 +1,5 @@
 // data plane: nodes that are in the same state, found by how full they are
+import { assert } from '@megaplane/base/assert';
 import { Int32Column, Uint32Column } from '@megaplane/base/column';
 import type { NodeTable } from './node-table.ts';
 import { SIDE, TreePoints, UsageTree } from '../collections/usage-tree.ts';
@@ -111,6 +112,8 @@ export class NodeGroups {
     this.#group.set(id, 0);
     const next = this.#next.get(id);
     const previous = this.#previous.get(id);
+    const before = previous < 0 ? this.head.get(group) : this.#next.get(previous);
+    assert(before === id, 'a node is in the list of its group');
     if (previous >= 0) this.#next.set(previous, next);
     else this.head.set(group, next);
     if (next >= 0) this.#previous.set(next, previous);
@@ -131,6 +134,8 @@ export class NodeGroups {
     shape.tree.remove(group);
     this.#free.push(group);
     this.#groups--;
+    const numbers = this.#groups + this.#free.length;
+    assert(numbers === this.#groupEnd, 'a group is in use, or its number is free');
     // Numbers of kinds and sizes are reused, so that an empty shape may come to lie.
     if (shape.tree.count(0) > 0) return;
     this.#shapeOf.delete(keyOf(shape.kind, shape.size, shape.imageSet));

@@ -1,4 +1,5 @@
 // data plane: a million nodes in columns
+import { assert } from '@megaplane/base/assert';
 import { Float64Column, Int32Column, Uint32Column, Uint8Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
@@ -151,6 +152,7 @@ export class NodeTable {
   /** Counts a node among those of its kind, or does so no more. */
   #populate(id: number, kindId: number, delta: 1 | -1): void {
     const nodes = this.kindNodes.get(kindId) + delta;
+    assert(nodes >= 0, 'no more nodes leave a kind than are of it');
     this.kindNodes.set(kindId, nodes);
     this.population++;
     if (nodes === (delta === 1 ? 1 : 0)) this.kindSet++;
@@ -187,6 +189,7 @@ export class NodeTable {
   }
 
   letGo(id: number): void {
+    assert(this.pods.get(id) > 0, 'a row is let go as often as it was held');
     this.pods.set(id, this.pods.get(id) - 1);
     this.#forgetIfUnused(id);
   }
@@ -200,6 +203,7 @@ export class NodeTable {
     this.images.release(this.imageSet.get(id));
     this.present.set(id, 0);
     this.#count--;
+    assert(this.#count >= 0, 'no more nodes go than are there');
     this.#version++;
     this.log.append(id);
     this.#forgetIfUnused(id);
@@ -245,6 +249,7 @@ export class NodeTable {
     this.ephemeral.add(id, sign * usage.ephemeral);
     this.milliCpuNonZero.add(id, sign * usage.milliCpuNonZero);
     this.memoryNonZero.add(id, sign * usage.memoryNonZero);
+    assert(sign > 0 || this.pods.get(id) > 0, 'no more pods leave a node than are on it');
     this.pods.set(id, this.pods.get(id) + sign);
     for (let i = 0; i < usage.scalars.length; i++) {
       const { scalar, amount } = usage.scalars[i]!;
@@ -255,6 +260,7 @@ export class NodeTable {
 
   #forgetIfUnused(id: number): void {
     if (this.isPresent(id) || this.pods.get(id) > 0) return;
+    assert(this.firstPod.get(id) < 0, 'a row that is forgotten has no pods');
     this.#keys.remove(id);
   }
 

@@ -1,4 +1,5 @@
 // data plane: a million pods in columns
+import { assert } from '@megaplane/base/assert';
 import {
   Float64Column,
   Int32Column,
@@ -130,6 +131,8 @@ export class PodTable {
   attach(id: number, node: number, usage: number): void {
     const nodes = this.#nodes;
     const first = nodes.firstPod.get(node);
+    assert(this.node.get(id) < 0, 'a pod has one node at a time');
+    assert(first < 0 || this.node.get(first) === node, 'pods of a list are on its node');
     this.node.set(id, node);
     this.usage.set(id, usage);
     this.previous.set(id, -1);
@@ -146,6 +149,8 @@ export class PodTable {
     const node = this.node.get(id);
     const next = this.next.get(id);
     const previous = this.previous.get(id);
+    const before = previous < 0 ? nodes.firstPod.get(node) : this.next.get(previous);
+    assert(node >= 0 && before === id, 'a pod is in the list of its node');
     if (previous >= 0) this.next.set(previous, next);
     else nodes.firstPod.set(node, next);
     if (next >= 0) this.previous.set(next, previous);
@@ -154,6 +159,7 @@ export class PodTable {
     this.previous.set(id, -1);
     nodes.removeUsage(node, nodes.usages.get(this.usage.get(id)));
     this.#placed--;
+    assert(this.#placed >= 0, 'no more pods leave than have a node');
   }
 
   /** A number that names this pod even when its row goes to another one. */

@@ -1,5 +1,4 @@
 // data plane: one append per change of a node
-
 /**
  * The nodes that changed, in order, so that whoever ranks nodes can catch up when it is asked
  * instead of being told each time. Positions count up for ever; only the last ones are kept.

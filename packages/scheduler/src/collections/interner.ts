@@ -5,6 +5,8 @@
  * Caches hold numbers too, without using them: what only caches hold stays, and `isUsed` tells a
  * cache what it should let go.
  */
+import { assert } from '@megaplane/base/assert';
+
 interface Entry<T> {
   readonly key: string;
   readonly value: T;
@@ -44,7 +46,8 @@ export class Interner<T> {
     const known = this.#ids.get(key);
     if (known !== undefined) {
       const entry = this.#entries[known];
-      if (entry !== undefined) entry.users++;
+      assert(entry?.key === key, 'a number in use stands for its key');
+      entry.users++;
       return known;
     }
     const id = this.#free.pop() ?? this.#entries.length;
@@ -63,6 +66,7 @@ export class Interner<T> {
   release(id: number): void {
     const entry = this.#entries[id];
     if (entry === undefined) return;
+    assert(entry.users > 0, 'a number is released as often as it was acquired');
     entry.users--;
     this.#letGo(id, entry);
   }
@@ -77,6 +81,7 @@ export class Interner<T> {
   unhold(id: number): void {
     const entry = this.#entries[id];
     if (entry === undefined) return;
+    assert(entry.holders > 0, 'a number is let go as often as it was held');
     entry.holders--;
     this.#letGo(id, entry);
   }
@@ -91,6 +96,8 @@ export class Interner<T> {
     this.#entries[id] = undefined;
     this.#ids.delete(key);
     this.#free.push(id);
+    const numbers = this.#ids.size + this.#free.length;
+    assert(numbers === this.#entries.length, 'a number is in use, or free');
     // Now and not when it is given again: what a cache lets go at once changes the epoch at once.
     this.#epoch++;
     this.#onFree(value);

@@ -1,4 +1,5 @@
 // data plane: a heap of pods under three keys
+import { assert } from '@megaplane/base/assert';
 import { PodLine } from './pod-line.ts';
 
 /**
@@ -56,6 +57,7 @@ export class PodHeap {
 
   /** Takes the least entry out. */
   pop(): void {
+    assert(this.size > 0, 'nothing is taken out of an empty heap');
     if (this.#isHeapNext) this.#popHeap();
     else this.#line.pop();
   }

@@ -1,4 +1,5 @@
 // data plane: pods that came in order of their keys
+import { assert } from '@megaplane/base/assert';
 
 /**
  * A ring of entries that are in order already: who comes after the last one is put at the end, and
@@ -59,6 +60,7 @@ export class PodLine {
 
   /** Takes the first entry out. */
   pop(): void {
+    assert(this.#begin < this.#end, 'nothing is taken out of an empty line');
     this.#begin++;
   }
 
@@ -76,6 +78,7 @@ export class PodLine {
   /** The ring is full: its first entry moves to the start of one twice as long. */
   #grow(): void {
     const top = this.#top;
+    assert(this.size === this.#ids.length, 'a line grows when it is full');
     const length = this.#ids.length;
     const longer = <T extends Float64Array | Uint32Array>(grown: T, old: T): T => {
       grown.set(old.subarray(top));

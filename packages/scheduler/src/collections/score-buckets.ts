@@ -1,4 +1,5 @@
 // data plane: nodes of one partition by score
+import { assert } from '@megaplane/base/assert';
 
 /**
  * Numbers of nodes in a list per score, so that the best ones are found and any one is moved in
@@ -39,6 +40,7 @@ export class ScoreBuckets {
 
   /** Takes out what is at a place; returns the node that is at that place now, or -1. */
   remove(score: number, place: number): number {
+    assert(place < this.#counts[score]!, 'a place is below the count of its score');
     const last = --this.#counts[score]!;
     const list = this.#lists[score]!;
     this.size--;

@@ -1,4 +1,5 @@
 /** What pods on their way to a node have been promised, besides the node. */
+import { assert } from '@megaplane/base/assert';
 import { keyOf } from '../api/objects.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import { WITHHELD_CLAIM, type ObjectWrite, type Reservation } from '../framework/reservation.ts';
@@ -18,6 +19,7 @@ export class Reservations {
   /** From now on others see what is promised as taken. */
   take(tag: number, reservations: readonly Reservation[]): void {
     if (reservations.length === 0) return;
+    assert(!this.#byTag.has(tag), 'a pod on its way is promised things once');
     this.#byTag.set(tag, reservations);
     for (const { assumed, pending } of reservations) {
       for (const object of [...assumed, ...pending]) {

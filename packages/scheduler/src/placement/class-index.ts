@@ -1,4 +1,5 @@
 // data plane: all nodes ranked for one class of pods
+import { assert } from '@megaplane/base/assert';
 import { Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { ABSENT, type ClassRules } from './topology/class-rules.ts';
 import type { NodeGroups } from '../cache/node-groups.ts';
@@ -122,6 +123,7 @@ export class ClassIndex {
       if (chosen < count) return partition.at(top, chosen);
       chosen -= count;
     }
+    assert(this.#feasible === 0, 'of feasible nodes one is chosen');
     return -1;
   }
 
@@ -217,11 +219,13 @@ export class ClassIndex {
     const place = this.#place.get(id);
     const moved = this.#partitions[partition]!.remove(score, place);
     if (moved >= 0) this.#place.set(moved, place);
+    assert(this.#feasible > 0, 'no more nodes leave than are feasible');
     this.#feasible--;
   }
 
   #count(verdict: number, delta: number): void {
     const count = (this.#verdicts.get(verdict) ?? 0) + delta;
+    assert(count >= 0, 'a node leaves the verdict that counted it');
     if (count === 0) this.#verdicts.delete(verdict);
     else this.#verdicts.set(verdict, count);
   }

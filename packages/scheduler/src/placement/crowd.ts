@@ -1,4 +1,5 @@
 // data plane: the feasible nodes on which pods of some sorts run
+import { assert } from '@megaplane/base/assert';
 import type { ClassIndex } from './class-index.ts';
 import type { NodeTable } from '../cache/node-table.ts';
 import { ScoreBuckets } from '../collections/score-buckets.ts';
@@ -162,10 +163,13 @@ export class Crowd {
   #open(partition: number): number {
     for (let h = 0; h < this.#hosts.length; h++) this.#counts.push(this.#found[h]!);
     this.partitionOf.push(partition);
+    const groups = this.#hosts.length * this.partitionOf.length;
+    assert(this.#counts.length === groups, 'each group has a count for each host');
     return this.buckets.push(new ScoreBuckets(this.index.rules.scoreMax)) - 1;
   }
 
   #newEntry(node: number): number {
+    assert(this.#entryOf.get(node) === 0, 'a node is in a crowd once');
     const entry = this.#free.pop() ?? this.#entryEnd++;
     if (entry * WORDS === this.#entries.length) {
       const wider = new Int32Array(this.#entries.length * 2);
@@ -196,16 +200,19 @@ export class Crowd {
   }
 
   #drop(node: number, entry: number): void {
+    assert(this.#entries[entry * WORDS] === node, 'an entry is that of its node');
     this.#take(entry);
     this.#entries[entry * WORDS] = -1;
     this.#entryOf.add(node, -entry - 1);
     this.#free.push(entry);
+    assert(this.#free.length <= this.#entryEnd, 'an entry is free once');
   }
 
   #tally(partition: number, score: number, delta: 1 | -1): void {
     this.#inPartition[partition] = (this.#inPartition[partition] ?? 0) + delta;
     const key = partition * SCORE_END + score;
     const count = (this.#atScore.get(key) ?? 0) + delta;
+    assert(count >= 0, 'no more nodes leave a score than have it');
     if (count === 0) this.#atScore.delete(key);
     else this.#atScore.set(key, count);
   }

@@ -2,6 +2,7 @@
  * The ranked indexes of classes, as many as there is memory for. An index of a million nodes costs
  * as much as thousands of searches, so a class gets one when it has come often enough.
  */
+import { assert } from '@megaplane/base/assert';
 import type { ClassIndex } from './class-index.ts';
 import { Crowd } from './crowd.ts';
 import type { PodCounter } from './topology/pod-counters.ts';
@@ -140,6 +141,7 @@ export class IndexShelf {
   #dropCrowd(key: string): void {
     this.#unnote(key);
     this.#crowdBytes -= this.#crowds.get(key)?.countedBytes ?? 0;
+    assert(this.#crowdBytes >= 0, 'no more bytes are freed than were counted');
     this.#crowds.delete(key);
   }
 
@@ -167,6 +169,7 @@ export class IndexShelf {
   #dropIndex(key: IndexKey): void {
     this.#unnote(key);
     this.#indexBytes -= this.#indexes.get(key)?.countedBytes ?? 0;
+    assert(this.#indexBytes >= 0, 'no more bytes are freed than were counted');
     this.#indexes.delete(key);
   }
 }

@@ -1,4 +1,5 @@
 /** Pods on nodes: who takes room where, and whoever counts them hears of it. */
+import { assert } from '@megaplane/base/assert';
 import type { Identities } from '../cache/identities.ts';
 import type { NodeTable } from '../cache/node-table.ts';
 import type { Placement } from './placement.ts';
@@ -29,6 +30,7 @@ export class Occupancy {
 
   enter(id: number, node: number, usage: number, place: number): void {
     const { pods, placement } = this.#options;
+    assert(!this.isPlaced(id), 'a pod has one node at a time');
     pods.attach(id, node, usage);
     pods.place.set(id, place);
     if (place === PLACE.assumed) this.assumed++;
@@ -39,7 +41,9 @@ export class Occupancy {
   /** The API server says where the pod is, and that is where we thought. */
   confirm(id: number): void {
     const { pods } = this.#options;
+    assert(this.isPlaced(id), 'a pod that is confirmed has a node');
     if (pods.place.get(id) === PLACE.assumed) this.assumed--;
+    assert(this.assumed >= 0, 'no more pods are confirmed than were assumed');
     pods.place.set(id, PLACE.bound);
   }
 
@@ -47,12 +51,14 @@ export class Occupancy {
   leave(id: number): number {
     const { pods, nodes, placement } = this.#options;
     const node = pods.node.get(id);
+    assert(node >= 0, 'a pod that leaves has a node');
     const usage = pods.usage.get(id);
     placement.count(id, -1);
     this.#uncountSibling(id);
     pods.detach(id);
     nodes.usages.release(usage);
     if (pods.place.get(id) === PLACE.assumed) this.assumed--;
+    assert(this.assumed >= 0, 'no more pods leave than were assumed');
     pods.place.set(id, PLACE.none);
     return node;
   }
@@ -95,6 +101,7 @@ export class Occupancy {
   #countSibling(id: number): void {
     const { pods, terms } = this.#options;
     if (pods.isTerminating.get(id) !== 0) return;
+    assert(pods.counted.get(id) === 0, 'a pod is counted among its siblings once');
     pods.counted.set(id, 1);
     terms.counters.staying(id, 1);
   }

@@ -1,4 +1,5 @@
 /** Pods by the PodGroup (`scheduling.k8s.io/v1alpha2`) that they belong to, placed ones too. */
+import { assert } from '@megaplane/base/assert';
 import type { KubeObject } from '../api/objects.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 
@@ -38,8 +39,8 @@ export class PodGroups {
     if (before === key) return false;
     if (before !== '') {
       const members = this.#members.get(before);
-      members?.delete(id);
-      if (members?.size === 0) this.#members.delete(before);
+      assert(members?.delete(id) === true, 'a pod is a member of its group');
+      if (members.size === 0) this.#members.delete(before);
       this.#groupOf.delete(id);
     }
     if (key === '') return false;

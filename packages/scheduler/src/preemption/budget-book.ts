@@ -1,4 +1,5 @@
 /** PodDisruptionBudgets, and which pods they protect: found once for pods of equal labels. */
+import { assert } from '@megaplane/base/assert';
 import type { LabelSelector } from '@megaplane/machinery/selectors';
 import type { Identities } from '../cache/identities.ts';
 import type { BudgetObject } from '../api/objects.ts';
@@ -80,6 +81,7 @@ export class BudgetBook {
   /** Evicts a pod on paper; true if a budget does not allow it. */
   spend(id: number): boolean {
     let isViolated = false;
+    assert(this.#left.length === this.#budgets.length, 'budgets are opened before they are spent');
     for (const index of this.#protecting(id)) {
       const budget = this.#budgets[index];
       if (budget === undefined || (budget.isDisrupting && this.#isGoing(id, budget))) continue;

@@ -1,4 +1,5 @@
 // data plane: the node on which evictions cost least, for one class of pods
+import { assert } from '@megaplane/base/assert';
 import { Float64Column, Int32Column, Uint16Column } from '@megaplane/base/column';
 import { ABSENT, ClassRules } from '../placement/topology/class-rules.ts';
 import type { NodeTable } from '../cache/node-table.ts';
@@ -143,7 +144,9 @@ export class EvictionIndex {
       this.#start.set(id, trial.startMs);
     }
     if (state === before) return;
-    if (before !== HOPELESS) this.#counts.set(before, (this.#counts.get(before) ?? 0) - 1);
+    const others = (this.#counts.get(before) ?? 0) - 1;
+    assert(before === HOPELESS || others >= 0, 'a node leaves the state that counted it');
+    if (before !== HOPELESS) this.#counts.set(before, others);
     if (state !== HOPELESS) this.#counts.set(state, (this.#counts.get(state) ?? 0) + 1);
     this.#state.set(id, state);
   }

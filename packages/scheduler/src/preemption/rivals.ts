@@ -2,6 +2,7 @@
  * Pods that wait for a node to be freed for them, seen from the nodes: a pod that is not more
  * important has to fit beside them. They are few, so a decision looks at each of their nodes.
  */
+import { assert } from '@megaplane/base/assert';
 import { ChangeLog } from '../collections/change-log.ts';
 import type { Identities } from '../cache/identities.ts';
 import type { NodeTable } from '../cache/node-table.ts';
@@ -75,6 +76,7 @@ export class Rivals {
     const waiting = this.#waiting.get(node);
     if (waiting === undefined) return false;
     const { classes } = this.#identities;
+    assert(this.#isClear(node), 'room is lent on one node at a time');
     this.#lentNode = node;
     for (const other of waiting) {
       const podClass = classes.get(this.#pods.podClass.get(other));
@@ -89,6 +91,7 @@ export class Rivals {
   /** Leaves less important pods out until `giveBack`; false if there is none. */
   spare(node: number, priority: number): boolean {
     const [pods, nodes] = [this.#pods, this.#nodes];
+    assert(this.#isClear(node), 'room is lent on one node at a time');
     this.#lentNode = node;
     for (let other = nodes.firstPod.get(node); other >= 0; other = pods.next.get(other)) {
       if (this.#identities.classes.get(pods.podClass.get(other)).priority >= priority) continue;
@@ -97,6 +100,11 @@ export class Rivals {
       this.#spared.push(usage);
     }
     return this.#spared.length > 0;
+  }
+
+  /** Nothing is lent, or on this node. */
+  #isClear(node: number): boolean {
+    return node === this.#lentNode || (this.#lentCount === 0 && this.#spared.length === 0);
   }
 
   giveBack(): void {

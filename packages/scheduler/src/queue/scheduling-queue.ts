@@ -2,6 +2,7 @@
  * Pods that want a node: those to be tried now, those whose last try was a moment ago, and those
  * that wait for a change of the cluster. Time is an argument.
  */
+import { assert } from '@megaplane/base/assert';
 import type { Failure } from '../placement/topology/failure.ts';
 import type { ClusterEvent } from './hints/hints.ts';
 import type { Identities } from '../cache/identities.ts';
@@ -116,6 +117,7 @@ export class SchedulingQueue {
     pods.sinceMs.set(id, nowMs);
     const podClass = pods.podClass.get(id);
     const wasAwake = this.waiting.isAwake(podClass);
+    assert(!this.#isQueued(id), 'a pod that was tried is in no queue');
     this.#move(id, PLACE.unschedulable, 'ScheduleAttemptFailure');
     if (!isIndexed) {
       this.waiting.addOther(id, rejecters, failure.isOfNodes === true);
@@ -134,6 +136,7 @@ export class SchedulingQueue {
     this.flushed.delete(id);
     pods.errors.set(id, Math.min(ATTEMPTS_MAX, pods.errors.get(id) + 1));
     pods.sinceMs.set(id, nowMs);
+    assert(!this.#isQueued(id), 'a pod that was tried is in no queue');
     this.#move(id, PLACE.errorBackoff, 'ScheduleAttemptFailure');
     this.#errors.push(id, pods.stamp.get(id), this.#readyMs(id), 0, 0);
     const podClass = pods.podClass.get(id);
@@ -213,6 +216,7 @@ export class SchedulingQueue {
       const isCurrent = pods.place.get(id) === place && pods.stamp.get(id) === heap.topStamp;
       heap.pop();
       if (!isCurrent) continue;
+      assert(this.counts.active + this.counts.backoff > 0, 'a pod to try was counted');
       this.#move(id, PLACE.none, '');
       return id;
     }
@@ -227,6 +231,10 @@ export class SchedulingQueue {
       heap.pop();
       if (isCurrent) this.#activate(id, 'BackoffComplete');
     }
+  }
+
+  #isQueued(id: number): boolean {
+    return QUEUE_OF[this.#pods.place.get(id)] !== undefined;
   }
 
   /** When the pause after the last try is over. */
@@ -249,6 +257,8 @@ export class SchedulingQueue {
     const before = QUEUE_OF[pods.place.get(id)];
     const after = QUEUE_OF[place];
     if (before !== undefined) this.counts[before]--;
+    const isCounted = before === undefined || this.counts[before] >= 0;
+    assert(isCounted, 'a pod leaves the queue that counted it');
     if (after !== undefined) {
       this.counts[after]++;
       // Upstream keeps pods with gates among those that wait, and counts them as such.

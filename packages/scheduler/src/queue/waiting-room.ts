@@ -7,6 +7,7 @@
  * others wait one by one and are woken by changes that may help with a plugin that rejected them
  * (`hints/`).
  */
+import { assert } from '@megaplane/base/assert';
 import { EXTENDERS } from '../extenders/extender.ts';
 import type { Failure } from '../placement/topology/failure.ts';
 import { hopesFor, type ClusterEvent } from './hints/hints.ts';
@@ -102,6 +103,9 @@ export class WaitingRoom {
     waiting.stamps.push(stamp);
     waiting.isAwake = false;
     waiting.messages.push(message);
+    const { length } = waiting.ids;
+    const isWhole = waiting.stamps.length === length && waiting.messages.length === length;
+    assert(isWhole, 'each pod that waits has a stamp and a message');
   }
 
   /**
@@ -141,6 +145,7 @@ export class WaitingRoom {
     const rejecters = this.#others.get(id);
     if (rejecters === undefined) return;
     this.#others.delete(id);
+    assert(this.#widened.size <= this.#others.size + 1, 'only who waits is widened');
     this.#ofNodes.delete(id);
     this.#hope(this.#widened.get(id) ?? rejecters, -1);
     this.#widened.delete(id);
@@ -237,6 +242,7 @@ export class WaitingRoom {
   #hope(rejecters: ReadonlySet<string>, delta: 1 | -1): void {
     for (const event of EVENTS) {
       if (hopes(event, rejecters)) this.#hopeful[event] += delta;
+      assert(this.#hopeful[event] >= 0, 'no more pods stop hoping than hoped');
     }
   }
 
@@ -247,6 +253,7 @@ export class WaitingRoom {
 
   #shorten(waiting: WaitingClass): void {
     if (waiting.head < HOLES_MAX || waiting.head * 2 < waiting.ids.length) return;
+    assert(waiting.head <= waiting.ids.length, 'who has left had waited');
     waiting.ids.splice(0, waiting.head);
     waiting.stamps.splice(0, waiting.head);
     waiting.messages.splice(0, waiting.head);

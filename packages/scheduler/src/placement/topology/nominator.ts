@@ -1,4 +1,5 @@
 /** Pods that wait for a node of their own to be freed for them. */
+import { assert } from '@megaplane/base/assert';
 import type { ClusterView } from '../../view/cluster-view.ts';
 import type { Nominations } from '../../framework/runtime/cycle.ts';
 import type { Identities } from '../../cache/identities.ts';
@@ -70,8 +71,8 @@ export class Nominator implements Nominations {
     this.#claims.delete(id);
     this.#told.delete(id);
     const pods = this.#podsOn.get(node);
-    pods?.delete(id);
-    if (pods?.size === 0) this.#podsOn.delete(node);
+    assert(pods?.delete(id) === true, 'a node knows the pods that wait for it');
+    if (pods.size === 0) this.#podsOn.delete(node);
     this.#changed(node, priority, -1);
   }
 
@@ -92,6 +93,7 @@ export class Nominator implements Nominations {
 
   /** The node whose pods changed at a position that is still held. */
   changedAt(position: number): string {
+    assert(this.holds(position) && position < this.end, 'a change that is asked for is kept');
     return this.#changes[position - this.#dropped] ?? '';
   }
 
@@ -124,6 +126,7 @@ export class Nominator implements Nominations {
 
   #changed(node: string, priority: number, delta: 1 | -1): void {
     const pods = (this.#priorities.get(priority) ?? 0) + delta;
+    assert(pods >= 0, 'no more pods stop waiting than wait');
     if (pods === 0) this.#priorities.delete(priority);
     else this.#priorities.set(priority, pods);
     this.#changes.push(node);
