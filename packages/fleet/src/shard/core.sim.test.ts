@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { stateWord } from './machine-words.ts';
-import { World } from './world.sim.ts';
+import { World, planOf } from './world.sim.ts';
 
 const MACHINES = 12;
 const CPU_EACH = 4;
@@ -60,7 +60,7 @@ function play(world: World, steps: readonly Step[]): void {
 test('late, lost, doubled and reordered words count nothing twice, and the fleet settles', () => {
   fc.assert(
     fc.property(fc.nat(), fc.array(STEP, { maxLength: 25 }), (seed, steps) => {
-      const world = new World(seed, MACHINES);
+      const world = new World(seed, planOf(MACHINES));
       world.faults = { delayMs: 3000, lost: 0.15, twice: 0.3 };
       play(world, steps);
       settles(world);
@@ -77,7 +77,7 @@ test('where nothing is lost, a provider is never asked for what it must refuse',
   const step = STEP.filter(({ kind }) => kind !== 'restart');
   fc.assert(
     fc.property(fc.nat(), fc.array(step, { maxLength: 25 }), (seed, steps) => {
-      const world = new World(seed, MACHINES);
+      const world = new World(seed, planOf(MACHINES));
       world.faults = { delayMs: 3000, lost: 0, twice: 0.3 };
       play(world, steps);
       settles(world);

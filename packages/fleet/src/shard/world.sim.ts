@@ -7,7 +7,9 @@ import { assert } from '@megaplane/base/assert';
 import { Random } from '@megaplane/base/random';
 import { GRPC_CODES } from '@megaplane/wire/grpc';
 import { CallError } from '../contract/calls.ts';
-import { ClusterCapacityNeedsSchema } from '../contract/tables/capacity.ts';
+import type { JsonObject } from '@megaplane/machinery/json-value';
+import { CapacityNeedSchema, ClusterCapacityNeedsSchema } from '../contract/tables/capacity.ts';
+import type { CapacityNeed } from '../contract/tables/capacity.ts';
 import { ListFilterSchema, MachineState as State } from '../contract/tables/provider.ts';
 import type { Machine, TransitionAck } from '../contract/tables/provider.ts';
 import { OperatorMessageSchema } from '../contract/tables/shard.ts';
@@ -15,8 +17,11 @@ import type { OperatorMessage } from '../contract/tables/shard.ts';
 import { SHARD_DEFAULTS } from '../engine/shard.ts';
 import type { ShardOptions } from '../engine/shard.ts';
 import { simulatedBackend } from '../provider/backends.ts';
-import { readCatalogue } from '../provider/catalogue.ts';
+import { offerOf, readCatalogue } from '../provider/catalogue.ts';
 import { Provider } from '../provider/provider.ts';
+import type { Backend } from '../provider/provider.ts';
+import { textsOf } from '../engine/amounts.ts';
+import { stateWord } from './machine-words.ts';
 import { ShardCore } from './core.ts';
 import { Domains } from './domains.ts';
 import type { CallFailure, Change, Effect } from './effects.ts';
@@ -30,9 +35,20 @@ export interface Faults {
 }
 
 interface Cluster {
+  /** 0: it has none. */
   session: number;
   cpu: number;
+  needs: readonly CapacityNeed[];
 }
+
+/** What a provider has, as a catalogue is written. */
+export interface WorldPlan {
+  readonly offers: readonly JsonObject[];
+  readonly latencies: JsonObject;
+  readonly engine?: ShardOptions;
+}
+
+const AWAY: CallFailure = { code: GRPC_CODES.unavailable, message: 'nobody is there' };
 
 const LATENCIES = {
   create: { minMs: 500, maxMs: 4000 },
@@ -47,6 +63,13 @@ export const ENGINE: ShardOptions = {
   onDemandHoldSeconds: 30,
 };
 
+/** `machineCount` slots of one type, whose transitions take up to four seconds. */
+export function planOf(machineCount: number): WorldPlan {
+  const facts = { instanceType: 'm4', zones: ['a'], capacityType: 'OnDemand', price: 1 };
+  const offer = { ...facts, slots: machineCount, resources: { cpu: 4 } };
+  return { offers: [offer], latencies: LATENCIES };
+}
+
 export class World {
   readonly random: Random;
   readonly provider: Provider;
@@ -55,6 +78,16 @@ export class World {
   readonly refusals: string[] = [];
   faults: Faults = { delayMs: 200, lost: 0, twice: 0 };
   core: ShardCore;
+  /** A second shard of the same name, from before the last start: it does not know that it is old. */
+  #twin: ShardCore | undefined;
+  /** Calls and Lists fail, and nothing is done. */
+  isProviderAway = false;
+  /** Seconds and what happened then, since it was taken last. */
+  #told: string[] = [];
+  #short = '';
+  readonly #failures = new Map<string, number>();
+  readonly #stock: Map<string, number>;
+  readonly #engine: ShardOptions;
   nowMs = 0;
   #epoch = 0n;
   #sessions = 0;
@@ -64,38 +97,95 @@ export class World {
   /** Machines that a shard awaits an answer for. */
   readonly #open = new WeakMap<ShardCore, Set<string>>();
 
-  constructor(seed: number, machines: number) {
+  constructor(seed: number, plan: WorldPlan) {
     this.random = new Random(seed);
-    const facts = { instanceType: 'm4', zones: ['a'], capacityType: 'OnDemand', price: 1 };
-    const offer = { ...facts, slots: machines, resources: { cpu: 4 } };
-    const catalogue = readCatalogue({ offers: [offer], latencies: LATENCIES });
+    this.#engine = plan.engine ?? ENGINE;
+    const catalogue = readCatalogue({ offers: [...plan.offers], latencies: plan.latencies });
+    this.#stock = catalogue.stock as Map<string, number>;
     const backend = simulatedBackend(catalogue, this.random.fork('provider'));
     this.provider = new Provider({
       machines: catalogue.machines,
-      ...{ backend, timeoutMs: 60_000, instance: 1 },
+      ...{ backend: this.#failing(backend), timeoutMs: 60_000, instance: 1 },
     });
     this.core = this.#shard();
+  }
+
+  /** A backend whose next transitions of a kind fail as they are told to. */
+  #failing(backend: Backend): Backend {
+    return {
+      ...backend,
+      plan: (kind, machine) => {
+        const plan = backend.plan(kind, machine);
+        const left = this.#failures.get(kind) ?? 0;
+        if (left === 0) return plan;
+        this.#failures.set(kind, left - 1);
+        return { ...plan, failure: `${kind} failed` };
+      },
+    };
+  }
+
+  /** The next transitions of a kind fail. */
+  failNext(kind: string, count: number): void {
+    this.#failures.set(kind, count);
+  }
+
+  /** So many machines of all offers of a type exist at once, at most. */
+  setStock(instanceType: string, count: number): void {
+    for (const machine of this.truth) {
+      if (machine.instanceType === instanceType) this.#stock.set(offerOf(machine), count);
+    }
   }
 
   #shard(): ShardCore {
     return new ShardCore({
       ...{ shardId: 's1', epoch: ++this.#epoch, concurrency: 8, newId: () => `id${++this.#ids}` },
-      ...{ providers: ['p'], isIncremental: false, engine: ENGINE },
+      ...{ providers: ['p'], isIncremental: false, engine: this.#engine },
       domains: new Domains(),
       ...{ cycleMs: 1000, listWaitMs: 1000, joinMs: 60_000 },
     });
   }
 
-  /** Ends the shard at once; another one of its name begins. What is on its way stays so. */
+  /**
+   * Ends the shard at once; another one of its name begins. What is on its way stays so, and
+   * clusters that had a stream dial again.
+   */
   restart(): void {
     this.core = this.#shard();
-    for (const cluster of this.clusters.values()) cluster.session = 0;
-    for (const name of this.clusters.keys()) this.connect(name);
+    for (const [name, { session }] of this.clusters) if (session !== 0) this.connect(name);
+  }
+
+  /** Starts a second shard of the same name; the first goes on with its streams and its epoch. */
+  beginTwin(): void {
+    this.#twin = this.core;
+    this.restart();
+  }
+
+  endTwin(): void {
+    this.#twin = undefined;
+  }
+
+  /** The stream of a cluster breaks, and nobody dials. */
+  hangUp(name: string): void {
+    const cluster = this.clusters.get(name);
+    assert(cluster !== undefined, 'who hangs up has dialled');
+    this.core.closed(cluster.session);
+    cluster.session = 0;
+  }
+
+  /** What happened since this was asked for last. */
+  takeTold(): string[] {
+    const told = this.#told;
+    this.#told = [];
+    return told;
+  }
+
+  #tell(text: string): void {
+    this.#told.push(`${(this.nowMs / 1000).toFixed(1)} ${text}`);
   }
 
   /** A cluster dials (anew), says Hello and how much it wants. */
   connect(name: string): void {
-    const cluster = this.clusters.get(name) ?? { session: 0, cpu: 0 };
+    const cluster = this.clusters.get(name) ?? { session: 0, cpu: 0, needs: [] };
     this.clusters.set(name, cluster);
     const session = ++this.#sessions;
     cluster.session = session;
@@ -103,18 +193,29 @@ export class World {
     core.opened(session, undefined, this.nowMs);
     const value = { clusterId: name, protocolVersion: 'v1alpha1' };
     this.#say(core, session, create(OperatorMessageSchema, { payload: { case: 'hello', value } }));
-    this.ask(name, cluster.cpu);
+    this.demand(name, cluster.needs);
   }
 
-  /** Sends a roll-up. */
+  /** Sends a roll-up of one row. */
   ask(name: string, cpu: number): void {
     const cluster = this.clusters.get(name);
     assert(cluster !== undefined, 'a cluster asks once it is there');
     cluster.cpu = cpu;
-    const need = { aggregateResources: { cpu: String(cpu) }, minUnit: { cpu: '1' }, priority: 5 };
+    const need = create(CapacityNeedSchema, {
+      ...{ aggregateResources: { cpu: String(cpu) }, minUnit: { cpu: '1' }, priority: 5 },
+    });
+    this.demand(name, cpu === 0 ? [] : [need]);
+  }
+
+  /** Sends a roll-up, if the cluster has a stream. */
+  demand(name: string, needs: readonly CapacityNeed[]): void {
+    const cluster = this.clusters.get(name);
+    assert(cluster !== undefined, 'a cluster asks once it is there');
+    cluster.needs = needs;
+    if (cluster.session === 0) return;
     const value = create(ClusterCapacityNeedsSchema, {
       ...{ clusterId: name, timestampUnixNanos: BigInt(Math.floor(this.nowMs)) },
-      needs: cpu === 0 ? [] : [need],
+      needs: [...needs],
     });
     const payload = { case: 'rollup' as const, value };
     this.#say(this.core, cluster.session, create(OperatorMessageSchema, { payload }));
@@ -129,19 +230,36 @@ export class World {
   run(untilMs: number, check: () => void): void {
     for (let steps = 0; ; steps++) {
       assert(steps < 1_000_000, 'a world comes to rest');
-      this.#carryOut();
+      for (const core of this.#cores()) this.#carryOut(core);
       this.#events.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
       const next = this.#events[0];
-      const dueMs = Math.min(next?.atMs ?? Infinity, this.core.wakeMs);
+      const wakeMs = Math.min(...this.#cores().map((core) => core.wakeMs));
+      const dueMs = Math.min(next?.atMs ?? Infinity, wakeMs);
       if (dueMs > untilMs) break;
       this.nowMs = Math.max(this.nowMs, dueMs);
       if (next !== undefined && next.atMs <= this.nowMs) {
         this.#events.shift();
         next.act();
-      } else this.core.tick(this.nowMs);
+      } else for (const core of this.#cores()) core.tick(this.nowMs);
+      this.#noteShort();
       check();
     }
     this.nowMs = untilMs;
+  }
+
+  #cores(): readonly ShardCore[] {
+    return this.#twin === undefined ? [this.core] : [this.#twin, this.core];
+  }
+
+  /** Tells of what is lacking where that changes. */
+  #noteShort(): void {
+    const all = this.core.last.shortfalls.map(({ profile, deficit }) => {
+      const amounts = Object.entries(textsOf(deficit)).map(([name, text]) => `${name} ${text}`);
+      return `priority ${profile.priority} lacks ${amounts.join(', ')}`;
+    });
+    const short = all.length === 0 ? 'nothing is lacking' : all.join('; ');
+    if (short !== this.#short && this.core.last.number > 0) this.#tell(short);
+    this.#short = short;
   }
 
   #later(act: () => void): void {
@@ -149,12 +267,13 @@ export class World {
     this.#events.push({ atMs, order: ++this.#order, act });
   }
 
-  #carryOut(): void {
-    const { core } = this;
+  #carryOut(core: ShardCore): void {
     for (const effect of core.takeEffects()) {
       if (effect.kind === 'call') this.#call(core, effect);
       else if (effect.kind === 'list') this.#list(core, effect);
       else if (effect.kind === 'send') this.#heard(core, effect);
+      else if (effect.kind === 'log') this.#tell(`${effect.level}: ${effect.message}`);
+      else this.#tell(`stream ${effect.session} ends: ${effect.message}`);
     }
   }
 
@@ -179,7 +298,17 @@ export class World {
     });
   }
 
-  #change({ method, request }: Change): TransitionAck | CallFailure {
+  #change(change: Change): TransitionAck | CallFailure {
+    const answer = this.#changed(change);
+    const { machineId, shardEpoch } = change.request;
+    const to = change.method === 'configure' ? ` for ${change.request.clusterId}` : '';
+    const failed = 'code' in answer ? `: ${answer.message}` : '';
+    this.#tell(`shard of epoch ${shardEpoch}: ${change.method} ${machineId}${to}${failed}`);
+    return answer;
+  }
+
+  #changed({ method, request }: Change): TransitionAck | CallFailure {
+    if (this.isProviderAway) return AWAY;
     try {
       switch (method) {
         case 'create':
@@ -202,15 +331,20 @@ export class World {
     this.#later(() => {
       const answer = this.provider.list(create(ListFilterSchema), this.nowMs);
       const isLost = this.random.next() < this.faults.lost;
-      const failure = { code: GRPC_CODES.unavailable, message: 'nobody is there' };
+      const isNone = isLost || this.isProviderAway;
       const times = this.random.next() < this.faults.twice ? 2 : 1;
       for (let time = 0; time < times; time++) {
-        this.#later(() => core.listed(provider, list, isLost ? failure : answer, this.nowMs));
+        this.#later(() => core.listed(provider, list, isNone ? AWAY : answer, this.nowMs));
       }
     });
   }
 
   #heard(core: ShardCore, { session, payload }: Extract<Effect, { kind: 'send' }>): void {
+    if (payload.case === 'nodeStateUpdate') {
+      const { machineId, state, lastError } = payload.value;
+      const why = lastError === '' ? '' : `: ${lastError}`;
+      this.#tell(`stream ${session} hears that ${machineId} is ${stateWord(state)}${why}`);
+    }
     if (payload.case !== 'bootstrapRequest') return;
     const { requestId } = payload.value;
     if (this.random.next() < this.faults.lost) return;
