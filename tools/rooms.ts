@@ -262,6 +262,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['provider', 'machines: simulated, from a list, certified'],
     ['engine', 'which machines are to exist: rows, carried state, rails'],
     ['shard', 'sessions, reconciliation and actuation around the engine'],
+    ['stories', 'scripts of what happens to a fleet, and what came of it'],
     ['ctl', 'questions to shards and coordinators, tables of their answers'],
     ['coordinator', 'which shards there are, and what each has; kept in etcd'],
     ['', 'the questions of `fleet explain`'],

@@ -23,6 +23,7 @@ const BENCHES = {
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',
+  fleet: 'decisions of a shard, memory, roll-ups, cost of machines, beside their goals',
   compare: 'the same work on ours and on the real programs, as ratios',
   nodes: 'creates Nodes on any server, by number',
   pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',

@@ -1,13 +1,14 @@
 /**
  * Pods of one cluster, whose requests are there already: memory a pod, time of an adoption.
  *
- *     node --expose-gc packages/fleet/src/pods/pods-controller.bench.ts [pods]
+ *     node --expose-gc packages/fleet/src/pods/pods-controller.bench.ts [pods] [--json]
  */
 import { cpus } from 'node:os';
 import type { Client, StreamSink } from '@megaplane/client/client';
 import { PodsController } from './pods-controller.ts';
 
-const PODS = Number(process.argv[2] ?? 500_000);
+const [count = '500000'] = process.argv.slice(2).filter((word) => word !== '--json');
+const PODS = Number(count);
 const CHUNK_BYTES = 64 * 1024;
 const FILLER = JSON.stringify({ containers: [{ name: 'main', image: 'x'.repeat(1200) }] });
 
@@ -115,3 +116,6 @@ process.stdout.write(
     `${(bytes / PODS).toFixed(0)} bytes a pod\n` +
     `a pod ${microseconds(podsMs)} us, a request ${microseconds(requestsMs)} us\n`,
 );
+if (process.argv.includes('--json')) {
+  process.stdout.write(`${JSON.stringify({ bytes: bytes / PODS, held, wanting })}\n`);
+}

@@ -1,15 +1,18 @@
 /**
  * Requests of one cluster into a roll-up from nothing, and then changes of single requests.
  *
- *     node packages/fleet/src/rollup/rolling.bench.ts [requests] [workloads]
+ *     node packages/fleet/src/rollup/rolling.bench.ts [requests] [workloads] [--json]
  */
 import { cpus } from 'node:os';
 import { Random } from '@megaplane/base/random';
 import { rollUp } from './full.ts';
 import { RollingRollUp } from './rolling.ts';
 
-const REQUESTS = Number(process.argv[2] ?? 25_000);
-const WORKLOADS = Number(process.argv[3] ?? 400);
+const [requests = '25000', workloads = '400'] = process.argv
+  .slice(2)
+  .filter((word) => word !== '--json');
+const REQUESTS = Number(requests);
+const WORKLOADS = Number(workloads);
 const CHANGES = 200_000;
 const RUNS = 7;
 
@@ -125,3 +128,7 @@ process.stdout.write(
     `a changed one:    ${median(changed).toFixed(0)} ns\n` +
     `change and build: ${median(built).toFixed(3)} ms\n`,
 );
+if (process.argv.includes('--json')) {
+  const figures = { nothingMs: median(made), changeNs: median(changed), buildMs: median(built) };
+  process.stdout.write(`${JSON.stringify(figures)}\n`);
+}

@@ -78,7 +78,7 @@ export class World {
   readonly refusals: string[] = [];
   faults: Faults = { delayMs: 200, lost: 0, twice: 0 };
   core: ShardCore;
-  /** A second shard of the same name, from before the last start: it does not know that it is old. */
+  /** A second shard of this name, from before the last start: it does not know that it is old. */
   #twin: ShardCore | undefined;
   /** Calls and Lists fail, and nothing is done. */
   isProviderAway = false;

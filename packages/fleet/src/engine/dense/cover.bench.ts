@@ -16,6 +16,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     /** Prices vary by this part up and down: 0.2 as lists do, 0.6 as spot does. */
     spread: { type: 'string', default: '0.2' },
+    json: { type: 'boolean', default: false },
   },
 });
 const random = new Random(Number(values.seed));
@@ -70,3 +71,7 @@ console.log(
 console.log(`beside the bound: ${(ours / counted).toFixed(3)}, worst ${worst.toFixed(3)}`);
 console.log(`the cheapest machine first: ${(theirs / counted).toFixed(3)}`);
 console.log(`a choice takes ${(processorMs / Number(values.catalogues)).toFixed(2)} ms`);
+if (values.json) {
+  const figures = { ours: ours / counted, theirs: theirs / counted, worst, counted };
+  console.log(JSON.stringify(figures));
+}

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { scriptOf, tell } from './stories.sim.ts';
 
-const FILES = globSync(join(import.meta.dirname, 'stories', '*.txt')).toSorted();
+const FILES = globSync(join(import.meta.dirname, '*.txt')).toSorted();
 const IS_LONG = process.env['MEGAPLANE_LONG'] !== undefined;
 
 for (const file of FILES) {

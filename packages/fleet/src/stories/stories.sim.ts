@@ -24,10 +24,10 @@ import {
 } from '../contract/tables/capacity.ts';
 import type { CapacityNeed } from '../contract/tables/capacity.ts';
 import { MachineState as State } from '../contract/tables/provider.ts';
-import { stateWord } from './machine-words.ts';
+import { stateWord } from '../shard/machine-words.ts';
 import { BETTER } from '../engine/differences.ts';
-import { ENGINE, World } from './world.sim.ts';
-import type { WorldPlan } from './world.sim.ts';
+import { ENGINE, World } from '../shard/world.sim.ts';
+import type { WorldPlan } from '../shard/world.sim.ts';
 
 const RACK = 'topology.bigfleet/rack';
 
