@@ -5,11 +5,11 @@
  *     node_modules/.bin/node packages/fleet/src/engine/shard.bench.ts --shape one --machines 500000
  *
  * Processor time of this process in milliseconds. `full` is a cycle that begins from nothing in the
- * settled world, median of 6; `first` the one that acquires all of it. `steady` are cycles ten seconds apart: `--churn` of all machines a
- * minute fail and are replaced, `--churn` of the rows a minute change; what is decided is carried
- * out, a bootstrap takes one cycle. Telling the shard of it all is `told`, apart. With
- * `--expose-gc` garbage is collected before each cycle, so that a cycle pays for its own alone;
- * `--memory` needs it.
+ * settled world, median of 6; `first` the one that acquires all of it. `steady` are cycles ten
+ * seconds apart: `--churn` of all machines a minute fail and are replaced, `--churn` of the rows a
+ * minute change; what is decided is carried out, a bootstrap takes one cycle. Telling the shard of
+ * it all is `told`, apart. With `--expose-gc` garbage is collected before each cycle, so that a
+ * cycle pays for its own alone; `--memory` needs it.
  */
 import { INSTANCE_TYPE_KEY } from '../contract/api.ts';
 import { cpus } from 'node:os';
