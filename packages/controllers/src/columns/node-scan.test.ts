@@ -14,7 +14,7 @@ import {
   UNKNOWN,
   UNSCHEDULABLE,
   wantedNoSchedule,
-} from './node-bits.ts';
+} from './node-flags.ts';
 import { NodeScan } from './node-scan.ts';
 
 const scan = new NodeScan();

@@ -24,7 +24,7 @@ import {
   TRUE,
   UNKNOWN,
   UNSCHEDULABLE,
-} from './node-bits.ts';
+} from './node-flags.ts';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const quote = (text: string): Uint8Array => encode(`"${text}"`);
@@ -72,7 +72,7 @@ export function hashOf(bytes: Uint8Array, start: number, end: number): number {
 
 /** One scan at a time; reuse it. */
 export class NodeScan {
-  /** See node-bits.ts, bits 0 to 22. */
+  /** See node-flags.ts, bits 0 to 22. */
   bits = 0;
   /** Changes when the kubelet posts its Ready condition again; 0 without that condition. */
   heartbeat = 0;

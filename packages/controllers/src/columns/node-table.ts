@@ -3,14 +3,14 @@
  * Every node that is known by name, as a row of numbers.
  *
  *   keys       name -> id, ids reused
- *   bits       see node-bits.ts
+ *   bits       see node-flags.ts
  *   seenMs     observed time of the last sign of life (lease or heartbeat)
  *   heartbeat  hash of the Ready condition's heartbeat, 0 = never seen
  *   lease      hash of the lease's renewTime, 0 = never seen
  *   zone       index of the zone
  *   ttl        seconds of its annotation + 1, 0 = none; see node-ttl.ts
  *   revision   resourceVersion of the state that the other columns show
- *   taints     number of its taints' text, see taint-texts.ts
+ *   taints     number of its taints' text, see taint-interner.ts
  *   podHead    first pod of the node's list + 1, 0 = none (the list is pod-table.ts's)
  *   holds      pods and leases that name the node, work for it; a row lives while it exists or
  *              is held
@@ -21,8 +21,8 @@ import { assert } from '@megaplane/base/assert';
 import { Float64Column, Int32Column, Uint16Column, Uint32Column } from '@megaplane/base/column';
 import { KeyTable } from '@megaplane/base/keytable';
 import type { Random } from '@megaplane/base/random';
-import { EXISTS } from './node-bits.ts';
-import { TaintTexts } from './taint-texts.ts';
+import { EXISTS } from './node-flags.ts';
+import { TaintInterner } from './taint-interner.ts';
 
 export class NodeTable {
   readonly keys: KeyTable;
@@ -36,7 +36,7 @@ export class NodeTable {
   readonly podHead: Int32Column = new Int32Column();
   readonly holds: Uint32Column = new Uint32Column();
   readonly #taints = new Uint16Column();
-  readonly #taintTexts = new TaintTexts();
+  readonly #taintTexts = new TaintInterner();
 
   /** Hears of each row that is forgotten, as its number will be another node's. */
   released: (id: number) => void = () => {};

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import fc from 'fast-check';
 import { NodeScan } from './node-scan.ts';
-import { EXISTS } from './node-bits.ts';
+import { EXISTS } from './node-flags.ts';
 import { NodeTable } from './node-table.ts';
 import { PodGc, QUARANTINE_MS } from '../nodelifecycle/pod-gc.ts';
 import { ObjectScan } from '@megaplane/machinery/object-scan';

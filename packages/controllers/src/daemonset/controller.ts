@@ -22,7 +22,7 @@ import {
 import { TemplateFits } from './template-fits.ts';
 import { Expectations } from '../framework/expectations.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
-import { PodClaims } from '../framework/controller-ref-manager.ts';
+import { ControllerRefManager } from '../framework/controller-ref-manager.ts';
 import { burstOf, ownerOfObject, PodControl, type PodOwner } from '../framework/pod-control.ts';
 import { HASH_LABEL } from '../columns/pod-revisions.ts';
 import type { PodRows } from '../framework/pod-rows.ts';
@@ -79,7 +79,7 @@ export class DaemonSetController {
   readonly #options: DaemonSetControllerOptions;
   readonly #workers: Workers<string>;
   readonly #control: PodControl;
-  readonly #claims: PodClaims;
+  readonly #claims: ControllerRefManager;
   readonly #sets: ObjectCache;
   readonly #revisions: ControllerRevisions;
   readonly #rows: DaemonRows;
@@ -92,7 +92,7 @@ export class DaemonSetController {
     this.#options = options;
     const { client, informers, pods, random, onError } = options;
     this.#control = new PodControl(client, options.announce);
-    this.#claims = new PodClaims(client, this.#control, pods);
+    this.#claims = new ControllerRefManager(client, this.#control, pods);
     this.#workers = new Workers(
       client.timers,
       options.workers ?? WORKERS,

@@ -8,7 +8,7 @@ import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import { parseTime } from '@megaplane/machinery/times';
 import { findCondition } from '../framework/conditions.ts';
-import { livePod } from '../framework/live-pod.ts';
+import { livePod } from '../framework/uncached-pod.ts';
 import type { ControllerContext } from '../framework/controller-context.ts';
 import type { PodRows } from '../framework/pod-rows.ts';
 import { Workers, type WorkResult } from '../framework/workers.ts';

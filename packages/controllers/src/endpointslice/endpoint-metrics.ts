@@ -2,7 +2,7 @@
 import { exponential } from '@megaplane/client/bucket-histogram';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, Histogram, MetricsRegistry } from '../framework/metrics-registry.ts';
 
 const PER_SYNC: readonly number[] = exponential(2, 15);
 /** What upstream uses where a histogram names none. */
@@ -29,7 +29,7 @@ export class SliceMetrics {
   readonly #sizes: Map<string, Sizes> = new Map();
   readonly #endpointsMax: number;
 
-  constructor(board: MetricBoard, subsystem: string, endpointsMax: number) {
+  constructor(board: MetricsRegistry, subsystem: string, endpointsMax: number) {
     this.#endpointsMax = endpointsMax;
     const of = (what: string): string => `${subsystem}_${what}`;
     const help = (what: string): string => `Number of endpoints ${what} on each sync`;
@@ -79,7 +79,7 @@ export class ServiceSliceMetrics extends SliceMetrics {
   readonly #syncs: Counter;
   readonly #distributions: Map<string, string> = new Map();
 
-  constructor(board: MetricBoard, endpointsMax: number) {
+  constructor(board: MetricsRegistry, endpointsMax: number) {
     const subsystem = 'endpoint_slice_controller';
     super(board, subsystem, endpointsMax);
     this.#perSync = board.histogram(
@@ -133,7 +133,7 @@ export class MirrorMetrics extends SliceMetrics {
   readonly #skipped: Histogram;
   readonly #seconds: Histogram;
 
-  constructor(board: MetricBoard, endpointsMax: number) {
+  constructor(board: MetricsRegistry, endpointsMax: number) {
     const subsystem = 'endpoint_slice_mirroring_controller';
     super(board, subsystem, endpointsMax);
     this.#skipped = board.histogram(

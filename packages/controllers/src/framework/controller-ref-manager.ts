@@ -14,7 +14,7 @@ import { REPLICA_DELETING } from '../columns/replica-pods.ts';
 /** What came of it: revisions of what was written, none where there was nothing to do. */
 export type Claimed = { readonly revisions: readonly number[] } | 'failed';
 
-export class PodClaims {
+export class ControllerRefManager {
   readonly #client: Client;
   readonly #control: PodControl;
   readonly #pods: PodRows;

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ServiceSliceMetrics } from '../endpointslice/endpoint-metrics.ts';
-import { MetricBoard } from './metrics-registry.ts';
+import { MetricsRegistry } from './metrics-registry.ts';
 
 /** Without what people read. */
-function valuesOf(board: MetricBoard): string[] {
+function valuesOf(board: MetricsRegistry): string[] {
   return board
     .text()
     .split('\n')
@@ -13,7 +13,7 @@ function valuesOf(board: MetricBoard): string[] {
 }
 
 test('what has no labels is told from the start, the rest once it is counted', () => {
-  const board = new MetricBoard();
+  const board = new MetricsRegistry();
   const plain = board.counter('plain_total', 'p');
   const labelled = board.counter('labelled_total', 'l', ['who']);
   assert.deepEqual(valuesOf(board), ['# TYPE plain_total counter', 'plain_total 0']);
@@ -30,7 +30,7 @@ test('what has no labels is told from the start, the rest once it is counted', (
 });
 
 test('gauges tell of nothing that is there no more, and are read when somebody asks', () => {
-  const board = new MetricBoard();
+  const board = new MetricsRegistry();
   const gauge = board.gauge('there', 't', ['what']);
   gauge.add(['x']);
   gauge.add(['x'], -1);
@@ -43,7 +43,7 @@ test('gauges tell of nothing that is there no more, and are read when somebody a
 });
 
 test('buckets are named as the Go client names them', () => {
-  const board = new MetricBoard();
+  const board = new MetricsRegistry();
   board.histogram('h', 'h', [0.00001, 0.5, 1_048_576]).record(0.5);
   assert.deepEqual(valuesOf(board), [
     '# TYPE h histogram',
@@ -61,7 +61,7 @@ test('slices tell what a sync added, removed and changed, and how many there are
     metadata: { name },
     endpoints: addresses.map((address) => ({ addresses: [address] })),
   });
-  const board = new MetricBoard();
+  const board = new MetricsRegistry();
   const metrics = new ServiceSliceMetrics(board, 2);
   const before = [slice('a', '10.0.0.1', '10.0.0.2'), slice('b', '10.0.0.3')];
   const changes = { create: [], update: [slice('b', '10.0.0.3', '10.0.0.4')], gone: [] };

@@ -132,7 +132,7 @@ export class Histogram extends Family {
 }
 
 /** All metrics of the controllers of a process. Two that name one metric share it. */
-export class MetricBoard {
+export class MetricsRegistry {
   readonly #families: Map<string, Family> = new Map();
 
   counter(name: string, help: string, labels: LabelNames = []): Counter {

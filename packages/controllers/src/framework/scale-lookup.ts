@@ -5,7 +5,7 @@
 import type { Client } from '@megaplane/client/client';
 import { listAt, numberAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { groupResourceOf, groupVersionOf, objectPath, type ApiResource } from './api-resources.ts';
-import { podPath } from './live-pod.ts';
+import { podPath } from './uncached-pod.ts';
 
 export type FoundScale =
   | { readonly kind: 'scale'; readonly replicas: number }

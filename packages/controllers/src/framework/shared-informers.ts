@@ -4,7 +4,7 @@ import { ownMember } from '@megaplane/base/members';
 import type { Client } from '@megaplane/client/client';
 import { createInformer, type Informer } from '@megaplane/client/informer';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { MetricBoard } from './metrics-registry.ts';
+import { MetricsRegistry } from './metrics-registry.ts';
 import { QueueBoard } from './queue-metrics.ts';
 import type { Polling } from '@megaplane/client/informer-options';
 
@@ -113,7 +113,7 @@ export class SharedInformers {
   /** The work queues of those that share: what each tells of itself. */
   readonly queues: QueueBoard = new QueueBoard();
   /** What they tell besides. */
-  readonly metrics: MetricBoard = new MetricBoard();
+  readonly metrics: MetricsRegistry = new MetricsRegistry();
 
   constructor(client: Client, onTrouble: (message: string) => void) {
     this.#client = client;

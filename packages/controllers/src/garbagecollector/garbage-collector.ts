@@ -19,7 +19,7 @@ import {
   objectPath,
   type ApiResource,
 } from '../framework/api-resources.ts';
-import { dumpGraph } from './garbage-dump.ts';
+import { dumpGraph } from './graph-dot.ts';
 import {
   FOREGROUND,
   GarbageGraph,

@@ -5,7 +5,7 @@ import { listAt, numberAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import { findCondition } from '../framework/conditions.ts';
 import { parseIndexes } from '../columns/index-set.ts';
 import type { JobPlan } from './job.ts';
-import type { MetricBoard } from '../framework/metrics-registry.ts';
+import type { MetricsRegistry } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'job_controller';
 const MODE = 'completion_mode';
@@ -21,7 +21,7 @@ export class JobMetrics {
   readonly #foreign;
   readonly #tracked;
 
-  constructor(board: MetricBoard) {
+  constructor(board: MetricsRegistry) {
     const counter = (name: string, help: string, labels: readonly string[]) =>
       board.counter(`${SUBSYSTEM}_${name}`, help, labels);
     const of = [MODE, 'result', 'action'];

@@ -18,7 +18,7 @@ import { PacedClient } from '../framework/paced-client.ts';
 import type { ControllerContext } from '../framework/controller-context.ts';
 import { SharedInformers } from '../framework/shared-informers.ts';
 import { TokenSecrets } from '../serviceaccount/token-secrets.ts';
-import { workloadParts } from './workloads.ts';
+import { workloadParts } from './workload-controllers.ts';
 
 /** How often it is looked whether all informers have their first state. */
 const SYNC_LOOK_MS = 20;

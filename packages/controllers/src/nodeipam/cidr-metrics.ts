@@ -1,6 +1,6 @@
 /** How much of the blocks is given to nodes, under upstream's names. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, Histogram, MetricsRegistry } from '../framework/metrics-registry.ts';
 import { blockText, type CidrPool } from './cidr-pool.ts';
 
 const SUBSYSTEM = 'node_ipam_controller';
@@ -11,7 +11,7 @@ export class CidrMetrics {
   readonly #freed: Counter;
   readonly #tries: Histogram;
 
-  constructor(board: MetricBoard, pools: readonly CidrPool[]) {
+  constructor(board: MetricsRegistry, pools: readonly CidrPool[]) {
     const counter = (what: string): Counter =>
       board.counter(
         `${SUBSYSTEM}_cidrset_cidrs_${what}_total`,

@@ -7,7 +7,7 @@ import type { JsonValue } from '@megaplane/machinery/json-value';
 import type { ControllerContext } from '../framework/controller-context.ts';
 import type { Announce } from '../framework/event-recorder.ts';
 import { leaseHash } from '../columns/lease-scan.ts';
-import { NO_EXECUTE_ANY } from '../columns/node-bits.ts';
+import { NO_EXECUTE_ANY } from '../columns/node-flags.ts';
 import { NodeLifecycle, type LifecycleRules } from './node-lifecycle.ts';
 import { NodeScan } from '../columns/node-scan.ts';
 import { NodeTable } from '../columns/node-table.ts';

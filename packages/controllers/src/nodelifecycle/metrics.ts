@@ -1,6 +1,6 @@
 /** What node lifecycle, taint eviction and pod garbage collection count, under upstream's names. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, Histogram, MetricsRegistry } from '../framework/metrics-registry.ts';
 
 /** Of taint evictions, of nodes and of devices. */
 export const EVICTION_SECONDS: readonly number[] = [
@@ -16,7 +16,7 @@ export class NodeControllerMetrics {
   readonly #collected: Counter;
   readonly #failed: Counter;
 
-  constructor(board: MetricBoard) {
+  constructor(board: MetricsRegistry) {
     const eviction = 'taint_eviction_controller_pod_deletion';
     const evicted = 'Total number of Pods deleted by TaintEvictionController since its start.';
     this.#evictions = board.counter(`${eviction}s_total`, evicted);

@@ -29,7 +29,7 @@ import {
   FALSE,
   UNKNOWN,
   wantedNoSchedule,
-} from '../columns/node-bits.ts';
+} from '../columns/node-flags.ts';
 import type { NodeScan } from '../columns/node-scan.ts';
 import type { NodeTable } from '../columns/node-table.ts';
 import { evictionRateOf, Zone, zoneStateOf, type ZoneRules } from './zones.ts';

@@ -4,7 +4,7 @@ import { Random } from '@megaplane/base/random';
 import type { ClientRequest, ClientResponse } from '@megaplane/client/client';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { FakeApi } from '../../test/fake-api.ts';
-import { EXISTS } from '../columns/node-bits.ts';
+import { EXISTS } from '../columns/node-flags.ts';
 import { NodeLifecycle } from './node-lifecycle.ts';
 import { NodeTable } from '../columns/node-table.ts';
 import { NODES_AT_ONCE, NodeWriter } from './node-writer.ts';

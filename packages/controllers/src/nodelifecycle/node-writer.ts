@@ -13,7 +13,7 @@ import {
   TAINT_NOT_READY,
   TAINT_UNREACHABLE,
   wantedNoSchedule,
-} from '../columns/node-bits.ts';
+} from '../columns/node-flags.ts';
 import { NodeQueue } from './node-queue.ts';
 import type { LifecycleEffects, NodeLifecycle } from './node-lifecycle.ts';
 import { NodeEvents } from './node-events.ts';

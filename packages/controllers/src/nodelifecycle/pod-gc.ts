@@ -7,7 +7,7 @@
  *   outOfService  being deleted on a node that is not ready and declared out of service
  *   terminated    ended ones above the threshold: the evicted first, then the oldest
  */
-import { conditionIn, OUT_OF_SERVICE, TRUE } from '../columns/node-bits.ts';
+import { conditionIn, OUT_OF_SERVICE, TRUE } from '../columns/node-flags.ts';
 import type { NodeTable } from '../columns/node-table.ts';
 import {
   POD_DELETING,

@@ -4,7 +4,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, numberAt, stringAt } from '@megaplane/machinery/json';
 import type { Announce } from '../framework/event-recorder.ts';
 import { conditionsPatch, findCondition } from '../framework/conditions.ts';
-import { Lanes } from '../columns/lanes.ts';
+import { ConcurrencyLimiter } from '../columns/concurrency-limiter.ts';
 import type { CollectedPod } from './metrics.ts';
 
 const DISRUPTED = 'DisruptionTarget';
@@ -23,13 +23,13 @@ export interface PodWriterOptions {
 /** Keys are `namespace/name`. */
 export class PodWriter {
   readonly #options: PodWriterOptions;
-  readonly #lanes: Lanes;
+  readonly #lanes: ConcurrencyLimiter;
   /** Pods with a deletion under way. */
   readonly #busy: Set<string> = new Set();
 
   constructor(options: PodWriterOptions) {
     this.#options = options;
-    this.#lanes = new Lanes(LANES, options.onError);
+    this.#lanes = new ConcurrencyLimiter(LANES, options.onError);
   }
 
   /** Taint eviction: the pod is told why, then deleted with its own grace. */

@@ -1,6 +1,6 @@
 /** What autoscalers tell of their work, under upstream's names. */
 import { exponential } from '@megaplane/client/bucket-histogram';
-import type { Counter, Histogram, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, Histogram, MetricsRegistry } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'horizontal_pod_autoscaler_controller';
 const SECONDS: readonly number[] = exponential(0.001, 15);
@@ -16,7 +16,7 @@ export class AutoscalerMetrics {
   readonly #metricSeconds: Histogram;
   readonly #desired: Counter;
 
-  constructor(board: MetricBoard, count: () => number) {
+  constructor(board: MetricsRegistry, count: () => number) {
     const labels = ['action', 'error'];
     const of = (name: string): string => `${SUBSYSTEM}_${name}`;
     const looks = 'Number of reconciliations of HPA controller.';

@@ -17,7 +17,7 @@ import { Conditions } from './autoscaler-conditions.ts';
 import { MetricsSource } from './metrics-source.ts';
 import { proposalOf } from './proposals.ts';
 import { decide, newHistory, remember, type ScalingHistory } from './scaling-rules.ts';
-import type { Proposal } from './foreign-metrics.ts';
+import type { Proposal } from './custom-and-external-metrics.ts';
 
 const WORKERS = 5;
 /** Upstream's retries of a conflict. */

@@ -2,7 +2,12 @@
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { Quantity } from '@megaplane/machinery/quantity';
-import { foreignProposal, isForeign, type Given, type Proposal } from './foreign-metrics.ts';
+import {
+  foreignProposal,
+  isForeign,
+  type Given,
+  type Proposal,
+} from './custom-and-external-metrics.ts';
 import type { MetricsSource } from './metrics-source.ts';
 import { countReplicas, targetOf, usesOf } from './replica-count.ts';
 import { toleranceOf } from './scaling-rules.ts';

@@ -1,7 +1,7 @@
 /** How many claims of devices there are, and were asked for, under upstream's names. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
-import type { Counter, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, MetricsRegistry } from '../framework/metrics-registry.ts';
 
 const SUBSYSTEM = 'resourceclaim_controller';
 
@@ -9,7 +9,7 @@ export class ClaimMetrics {
   readonly #creations: Counter;
   readonly #claims: Counter;
 
-  constructor(board: MetricBoard) {
+  constructor(board: MetricsRegistry) {
     const asked = 'Number of ResourceClaims creation requests, by outcome and admin access';
     const labels = ['status', 'admin_access'];
     this.#creations = board.counter(`${SUBSYSTEM}_creates_total`, asked, labels);

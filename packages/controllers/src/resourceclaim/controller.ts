@@ -9,7 +9,7 @@ import { listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../framework/event-recorder.ts';
 import { groupVersionOf, type ApiResource } from '../framework/api-resources.ts';
-import { livePod, podPath } from '../framework/live-pod.ts';
+import { livePod, podPath } from '../framework/uncached-pod.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
 import type { ControllerContext } from '../framework/controller-context.ts';
 import type { PodRows } from '../framework/pod-rows.ts';

@@ -10,7 +10,7 @@ import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../framework/event-recorder.ts';
 import { groupVersionOf, type ApiResource } from '../framework/api-resources.ts';
 import { conditionsPatch } from '../framework/conditions.ts';
-import { livePod, podPath } from '../framework/live-pod.ts';
+import { livePod, podPath } from '../framework/uncached-pod.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
 import type { Counter, Histogram } from '../framework/metrics-registry.ts';
 import { EVICTION_SECONDS } from '../nodelifecycle/metrics.ts';

@@ -10,7 +10,7 @@ import type { Announce } from '../framework/event-recorder.ts';
 import { ControllerRevisions, REVISIONS_PATH } from '../framework/controller-revisions.ts';
 import { Expectations } from '../framework/expectations.ts';
 import { ObjectCache } from '../framework/object-cache.ts';
-import { PodClaims } from '../framework/controller-ref-manager.ts';
+import { ControllerRefManager } from '../framework/controller-ref-manager.ts';
 import {
   failureOf,
   ownerOfObject,
@@ -75,7 +75,7 @@ export class StatefulSetController {
   readonly #workers: Workers<string>;
   readonly #sets: ObjectCache;
   readonly #claimWriter: ClaimWriter;
-  readonly #ownership: PodClaims;
+  readonly #ownership: ControllerRefManager;
   readonly #revisions: ControllerRevisions;
   readonly #ofPods: PodRevisions;
   readonly #expectations = new Expectations();
@@ -91,7 +91,11 @@ export class StatefulSetController {
       onError,
       informers.queues.queue('statefulset'),
     );
-    this.#ownership = new PodClaims(client, new PodControl(client, options.announce), pods);
+    this.#ownership = new ControllerRefManager(
+      client,
+      new PodControl(client, options.announce),
+      pods,
+    );
     this.#sets = new ObjectCache(informers, `${ROOT}/statefulsets`, (key, after) => {
       this.#ownership.note(key, after);
       if (after !== undefined) this.#workers.add(key);

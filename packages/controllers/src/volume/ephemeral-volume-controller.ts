@@ -8,7 +8,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { ObjectScan } from '@megaplane/machinery/object-scan';
 import type { Announce } from '../framework/event-recorder.ts';
-import { livePod } from '../framework/live-pod.ts';
+import { livePod } from '../framework/uncached-pod.ts';
 import type { Counter } from '../framework/metrics-registry.ts';
 import type { ControllerContext } from '../framework/controller-context.ts';
 import { ObjectCache } from '../framework/object-cache.ts';

@@ -1,7 +1,7 @@
 /** How many volumes and claims there are, and are bound, under upstream's names. */
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
-import type { Counter, MetricBoard } from '../framework/metrics-registry.ts';
+import type { Counter, MetricsRegistry } from '../framework/metrics-registry.ts';
 import { classOf } from './claim-match.ts';
 import { migratedPluginOf } from './provisioning.ts';
 
@@ -20,7 +20,7 @@ export class VolumeMetrics {
   readonly #boundClaims: Counter;
   readonly #unboundClaims: Counter;
 
-  constructor(board: MetricBoard) {
+  constructor(board: MetricsRegistry) {
     const gauge = (name: string, of: string, labels: readonly string[]): Counter =>
       board.gauge(`pv_collector_${name}_count`, `Gauge measuring number of ${of}`, labels);
     const volume = 'persistent volumes';

@@ -1,11 +1,11 @@
 /** What is attached where, under upstream's names. */
-import type { Counter, LabelValues, MetricBoard } from '../../framework/metrics-registry.ts';
+import type { Counter, LabelValues, MetricsRegistry } from '../../framework/metrics-registry.ts';
 import type { Attachment, Attachments } from './attachments.ts';
 
 const DRIVER = 'kubernetes.io/csi:';
 
 /** Returns what counts volumes that were detached though they may be in use. */
-export function attachMetrics(board: MetricBoard, actual: Attachments): Counter {
+export function attachMetrics(board: MetricsRegistry, actual: Attachments): Counter {
   const counted = (labels: (one: Attachment) => readonly LabelValues[]) => () => {
     const counts: Map<string, [LabelValues, number]> = new Map();
     for (const values of actual.all().flatMap(labels)) {

@@ -9,7 +9,7 @@ import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { equals, listAt, objectAt, stringAt, valueAt } from '@megaplane/machinery/json';
 import type { Announce } from '../../framework/event-recorder.ts';
 import { findCondition } from '../../framework/conditions.ts';
-import { TAINT_OUT_OF_SERVICE } from '../../columns/node-bits.ts';
+import { TAINT_OUT_OF_SERVICE } from '../../columns/node-flags.ts';
 import { ObjectCache } from '../../framework/object-cache.ts';
 import type { ControllerContext } from '../../framework/controller-context.ts';
 import type { PodRows } from '../../framework/pod-rows.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '@megaplane/base/random';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { dumpGraph } from './garbage-dump.ts';
+import { dumpGraph } from './graph-dot.ts';
 import { GarbageGraph } from './garbage-graph.ts';
 
 const uidOf = (n: number): string => `0000000${n}-0000-4000-8000-000000000000`;

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { NO_TAINTS, TaintTexts, UNKNOWN_TAINTS } from './taint-texts.ts';
+import { NO_TAINTS, TaintInterner, UNKNOWN_TAINTS } from './taint-interner.ts';
 
 test('a text is kept as long as a node has it', () => {
   const nodes = fc.array(fc.record({ node: fc.nat(5), text: fc.constantFrom('', 'a', 'b', 'c') }));
   fc.assert(
     fc.property(nodes, (steps) => {
-      const texts = new TaintTexts();
+      const texts = new TaintInterner();
       const held = new Map<number, { index: number; text: string }>();
       for (const { node, text } of steps) {
         const before = held.get(node);
@@ -23,7 +23,7 @@ test('a text is kept as long as a node has it', () => {
 });
 
 test('texts beyond the limit are not kept, until there is room again', () => {
-  const texts = new TaintTexts();
+  const texts = new TaintInterner();
   const first = texts.hold('first');
   while (texts.hold(`another ${texts.size}`) !== UNKNOWN_TAINTS);
   assert.equal(texts.textOf(texts.hold('late')), undefined);

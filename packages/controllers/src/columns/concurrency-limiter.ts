@@ -4,7 +4,7 @@
  */
 import { assert } from '@megaplane/base/assert';
 
-export class Lanes {
+export class ConcurrencyLimiter {
   readonly #width: number;
   readonly #onError: (error: unknown) => void;
   readonly #waiting: (() => Promise<void>)[] = [];

@@ -17,7 +17,7 @@ import {
   type ForController,
   type WorkloadController,
   type WorkloadsOptions,
-} from './simple-controllers.ts';
+} from './controller-descriptors.ts';
 import { StatefulSetController } from '../statefulset/controller.ts';
 import { StorageProtectionController } from '../volume/storage-protection-controller.ts';
 import { TtlController } from '../job/ttl-after-finished-controller.ts';

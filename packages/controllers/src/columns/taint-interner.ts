@@ -11,7 +11,7 @@ export const UNKNOWN_TAINTS = 0xffff;
 /** Texts that are kept; nodes with others are read before their taints are written. */
 const TEXTS_MAX = 16_384;
 
-export class TaintTexts {
+export class TaintInterner {
   readonly #indexes: Map<string, number> = new Map([['', NO_TAINTS]]);
   readonly #texts: string[] = [''];
   /** Nodes with the text. */
