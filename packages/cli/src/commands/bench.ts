@@ -24,6 +24,7 @@ const BENCHES = {
   start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',
   fleet: 'decisions of a shard, memory, roll-ups, cost of machines, beside their goals',
+  sizes: 'what one thing costs the API server by how many there are, drawn',
   compare: 'the same work on ours and on the real programs, as ratios',
   nodes: 'creates Nodes on any server, by number',
   pods: 'creates pods on any server: alone, of Deployments, Jobs or gangs',
