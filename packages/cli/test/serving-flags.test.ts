@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,8 @@ const flags = [
   ...['--data-dir', dir, '--secure-port', '0', '--allow-privileged=false'],
   ...['--disable-http2-serving', '--min-request-timeout=1'],
   '--disable-admission-plugins=ServiceAccount',
+  String.raw`--cors-allowed-origins=^https://[a-z]+\.good\.example$`,
+  '--strict-transport-security-directives=max-age=31536000,includeSubDomains',
 ];
 const server = spawn(process.execPath, [ENTRY, 'apiserver', ...flags], {
   stdio: ['ignore', 'pipe', 'pipe'],
@@ -89,4 +92,38 @@ test('watches end by themselves after --min-request-timeout, and not before', as
   const { status } = await ask('/api/v1/namespaces/default/configmaps?watch=1');
   assert.equal(status, 200);
   assert(performance.now() - startMs >= 900);
+});
+
+function answerTo(
+  method: string,
+  origin: string,
+): Promise<{ readonly status: number; readonly fields: IncomingHttpHeaders }> {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path: '/version', method, headers: { origin } };
+    const sent = request({ ...options, rejectUnauthorized: false, agent: false }, (answer) => {
+      answer.resume();
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, fields: answer.headers }));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+test('pages of --cors-allowed-origins may read answers, and others not', async () => {
+  const origin = 'https://www.good.example';
+  const good = await answerTo('GET', origin);
+  assert.equal(good.fields['access-control-allow-origin'], origin);
+  assert.equal(good.fields['access-control-allow-credentials'], 'true');
+  // asked before credentials are sent, so answered without any
+  const asked = await answerTo('OPTIONS', origin);
+  assert.equal(asked.status, 204);
+  assert.match(asked.fields['access-control-allow-methods'] ?? '', /\bPATCH\b/);
+  const bad = await answerTo('GET', `${origin}.evil.example`);
+  assert.equal(bad.status, good.status);
+  assert.equal(bad.fields['access-control-allow-origin'], undefined);
+});
+
+test('answers tell --strict-transport-security-directives', async () => {
+  const { fields } = await answerTo('GET', '');
+  assert.equal(fields['strict-transport-security'], 'max-age=31536000; includeSubDomains');
 });

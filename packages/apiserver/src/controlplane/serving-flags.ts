@@ -5,10 +5,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { cipherList } from '@megaplane/etcd/tls-files';
+import type { WebFlags } from './web-fields.ts';
 import type { ListenTls, NamedCertificate } from '@megaplane/wire/listener';
 
 /** Flags as given on the command line; the names are kube-apiserver's. */
-export interface ServingFlags {
+export interface ServingFlags extends WebFlags {
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   /** Its `apiserver.crt` and `apiserver.key` are used where no others are named. */
@@ -24,6 +25,7 @@ export interface ServingFlags {
   readonly externalHostname?: string;
   readonly profiling?: boolean;
   readonly disableHttp2Serving?: boolean;
+  readonly egressSelectorConfigFile?: string;
 }
 
 /** The files that are read; empty where the server's own pair is to be shown. */

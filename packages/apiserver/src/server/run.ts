@@ -38,6 +38,8 @@ import {
   type StorePki,
 } from '../pki/pki-files.ts';
 import { openRelay, type KubeletOptions } from '../kubelet/relay-options.ts';
+import { checkEgressFile } from '../controlplane/egress-file.ts';
+import { checkWebFlags, withWebFields } from '../controlplane/web-fields.ts';
 import { servingFiles, tlsRules, type ServingFlags } from '../controlplane/serving-flags.ts';
 import type { ApiServer } from './server.ts';
 import { repairServices } from '../registry/service/services.ts';
@@ -127,6 +129,8 @@ export interface ApiserverService {
 /** Starts the server. Rejects with an Error whose message says what is wrong and what to do. */
 export async function runApiserver(options: ApiserverOptions): Promise<ApiserverService> {
   keepRequestsYoung();
+  checkWebFlags(options);
+  checkEgressFile(options.egressSelectorConfigFile);
   assertWritable(options.dataDir);
   // The store's lock first: of two that start on one new directory only one may make keys in it.
   const opened = await openStorage(options, options.log);
@@ -375,7 +379,9 @@ async function openListeners(
   pki: Pki,
   server: ApiServer,
 ): Promise<Listener[]> {
-  const { handle: handler, ownerOfBody: bodyOwner } = server;
+  const { handle, ownerOfBody } = server;
+  const doors = { handler: handle, bodyOwner: ownerOfBody };
+  const { handler, bodyOwner } = withWebFields(options, doors);
   const bounds = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
   const streamsMax = options.http2MaxStreamsPerConnection ?? 0;
   const perSource = options.maxConnectionsPerSource ?? 0;

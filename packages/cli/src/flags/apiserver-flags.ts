@@ -15,9 +15,9 @@ const UNUSED: readonly string[] = flagNames(`
   admission-control aggregator-reject-forwarding-redirect allow-metric-labels
   allow-metric-labels-manifest apiserver-count authorization-policy-file contention-profiling
   coordinated-leadership-lease-duration coordinated-leadership-renew-deadline
-  coordinated-leadership-retry-period cors-allowed-origins debug-socket-path
+  coordinated-leadership-retry-period debug-socket-path
   default-watch-cache-size delete-collection-workers disabled-metrics
-  egress-selector-config-file emulated-version emulation-forward-compatible
+  emulated-version emulation-forward-compatible
   enable-aggregator-routing enable-garbage-collector enable-logs-handler
   etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout
   etcd-readycheck-timeout kubelet-read-only-port kubelet-timeout kubernetes-service-node-port
@@ -28,7 +28,7 @@ const UNUSED: readonly string[] = flagNames(`
   runtime-config-emulation-forward-compatible
   service-account-signing-endpoint show-hidden-metrics-for-version shutdown-send-retry-after
   shutdown-watch-termination-grace-period storage-backend storage-initialization-timeout
-  strict-transport-security-directives tracing-config-file vmodule watch-cache watch-cache-sizes
+  tracing-config-file vmodule watch-cache watch-cache-sizes
 `);
 
 /** `VersionTLS12` as `node:tls` calls it. Older ones than 1.2 are not spoken. */
@@ -99,6 +99,9 @@ export function addServingFlags(command: Command): Command {
     )
     .option('--disable-http2-serving [bool]', 'HTTP/1.1 alone (false)', flagValue)
     .option('--service-account-lookup [bool]', 'tokens of Secrets end with them (true)', flagValue)
+    .option('--cors-allowed-origins <patterns>', 'web pages that may read answers', words)
+    .option('--strict-transport-security-directives <words>', 'such as max-age=31536000', words)
+    .option('--egress-selector-config-file <file>', 'ways out, all of them Direct', path)
     .option('--profiling [bool]', 'serve /debug/pprof (true)', flagValue)
     .option('--version [form]', 'prints the version of Kubernetes that it stands in for');
   addKlogFlags(command);

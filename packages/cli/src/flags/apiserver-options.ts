@@ -119,6 +119,9 @@ const SERVING_FLAGS = [
   'externalHostname',
   'profiling',
   'disableHttp2Serving',
+  'corsAllowedOrigins',
+  'strictTransportSecurityDirectives',
+  'egressSelectorConfigFile',
 ] as const satisfies readonly (keyof ServingFlags)[];
 
 const AUTHORIZATION_FLAGS = [
