@@ -20,6 +20,7 @@ import { createKubeClient } from '@megaplane/client/kube-client';
 import { startInspected, type Held, type Inspected, type Part } from './cost/inspected.ts';
 import { HOME, KINDS, type CountedKind, type Made } from './cost/kinds.ts';
 import { settled } from './cost/settled.ts';
+import { compactNow } from './cost/store.ts';
 import { flagsOf, wholeNumbers } from './flags.ts';
 import { cpuSecondsExact, machine, printTable, writeResults } from './harness.ts';
 
@@ -105,17 +106,7 @@ class Bench {
 
   /** The store keeps what was deleted for five minutes: told to forget it, it does so now. */
   async #compact(): Promise<void> {
-    const ask = async (path: string, body: object): Promise<unknown> => {
-      const answer = await fetch(this.#store + path, {
-        method: 'POST',
-        body: JSON.stringify(body),
-      });
-      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-      return answer.json();
-    };
-    const found = await ask('/v3/kv/range', { key: 'AA==', limit: '1' });
-    const { header } = found as { readonly header: { readonly revision: string } };
-    await ask('/v3/kv/compaction', { revision: header.revision, physical: true });
+    await compactNow(this.#store);
     await this.#settle();
   }
 

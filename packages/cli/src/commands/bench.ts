@@ -20,6 +20,7 @@ const BENCHES = {
   controllers: 'scaling, daemons and owners of many: what controllers and API server spend',
   crds: 'CustomResourceDefinitions by the thousand: cost, stalls, discovery, restart',
   objects: 'what one more object of each kind costs each process, and what deletion gives back',
+  soak: 'a cluster of constant size at work for minutes or hours: what grows',
   envtest: 'start, stop and memory of what envtest starts, beside the real pair',
   start: 'to the first answer: packed, and from the sources',
   up: 'a whole cluster from nothing: timings, memory, processor time',
