@@ -8,7 +8,7 @@ import type { Client, ClientResponse, StreamSink } from '@megaplane/client/clien
 import { PERIOD_MS, SILENT_MS, SPREAD_MS } from '@megaplane/nodes/membership';
 import { PortConfig } from '@megaplane/nodes/port/port-config';
 import { SimulatorMetrics } from '@megaplane/nodes/simulator-metrics';
-import { Worlds } from '@megaplane/nodes/worlds';
+import { Clusters } from '@megaplane/nodes/worlds';
 import { ClusterSimulation } from './cluster-simulation.ts';
 import { simulatedOptions } from './simulated-world.ts';
 
@@ -30,7 +30,7 @@ interface Renewal {
 
 /** One process: it can be killed, and can stand still. */
 class Member {
-  readonly worlds: Worlds;
+  readonly worlds: Clusters;
   state: 'runs' | 'stands' | 'dead' = 'runs';
   readonly #held: (() => void)[] = [];
 
@@ -38,7 +38,7 @@ class Member {
     const client = this.#client(cluster, identity, renewals);
     const nowMs = (): number => cluster.timers.nowMs();
     const endpoint = { port: 10_250, hostname: '', nodeIp: '' };
-    this.worlds = new Worlds({
+    this.worlds = new Clusters({
       ...{ client, heartbeats: client, identity, endpoint },
       metrics: new SimulatorMetrics(),
       clock: { steadyMs: nowMs, wallMs: nowMs },

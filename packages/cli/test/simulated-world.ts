@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { Client } from '@megaplane/client/client';
 import { WHOLE } from '@megaplane/nodes/membership';
 import { PortConfig } from '@megaplane/nodes/port/port-config';
-import { SimulatedWorld } from '@megaplane/nodes/simulated-world';
+import { SimulatedCluster } from '@megaplane/nodes/simulated-cluster';
 import { SimulatorMetrics } from '@megaplane/nodes/simulator-metrics';
 import type { ClusterSimulation } from './cluster-simulation.ts';
 import type { NodesOptions } from '@megaplane/nodes/nodes-options';
@@ -12,10 +12,10 @@ export function simulatedWorld(
   cluster: ClusterSimulation,
   client: Client,
   more: Partial<NodesOptions>,
-): SimulatedWorld {
+): SimulatedCluster {
   const nowMs = (): number => cluster.timers.nowMs();
   const endpoint = { port: 10_250, hostname: '', nodeIp: '' };
-  return new SimulatedWorld({
+  return new SimulatedCluster({
     client,
     heartbeats: client,
     metrics: new SimulatorMetrics(),

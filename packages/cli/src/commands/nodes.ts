@@ -102,9 +102,9 @@ export function nodesCommand(done: (exitCode: number) => void): Command {
 
 /** What is wrong with a flag is wrong usage, as where its parser tells it. */
 async function judge(command: Command, options: NodesOptions): Promise<void> {
-  const { judgeOptions } = await import('@megaplane/nodes/judge-options');
+  const { validateOptions } = await import('@megaplane/nodes/validate-options');
   try {
-    judgeOptions(options);
+    validateOptions(options);
   } catch (error) {
     command.error(`error: ${(error as Error).message}`);
   }

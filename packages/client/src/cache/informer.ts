@@ -4,7 +4,7 @@
  * (`namespace/name`), the resourceVersion and nothing else; no JavaScript object per item.
  */
 import { Reflector } from './reflector.ts';
-import { Rows } from './rows.ts';
+import { InformerStore } from './informer-store.ts';
 import { Shard, type Sharding } from './shard.ts';
 import type { InformerMetrics, InformerOptions } from './informer-options.ts';
 
@@ -45,7 +45,7 @@ export interface Informer {
  */
 export function createInformer(options: InformerOptions): Informer {
   const shard = options.shardSelector === undefined ? null : new Shard(options.shardSelector);
-  const rows = new Rows(options.handler, () => options.client.random(), shard);
+  const rows = new InformerStore(options.handler, () => options.client.random(), shard);
   const reflector = new Reflector(options, rows, shard);
   return {
     start: () => reflector.start(),

@@ -21,7 +21,7 @@ import type { Client, StreamHandle, StreamSink } from '../rest/client.ts';
 import { withQuery } from '../rest/list-query.ts';
 import { isInitialEventsEnd } from './object-key.ts';
 import { PAGE_ITEMS, Pages } from './pager.ts';
-import type { Rows } from './rows.ts';
+import type { InformerStore } from './informer-store.ts';
 import type { Shard } from './shard.ts';
 import {
   EVENT_ADDED,
@@ -133,7 +133,7 @@ export class Reflector {
   readonly #options: InformerOptions;
   readonly #client: Client;
   readonly #handler: InformerHandler;
-  readonly #rows: Rows;
+  readonly #rows: InformerStore;
   readonly #frames = new WatchFrames();
   readonly #backoff: Backoff;
   readonly #reconnect: Backoff;
@@ -154,7 +154,7 @@ export class Reflector {
   readonly #shard: Shard | null;
   #probe: StreamHandle | null = null;
 
-  constructor(options: InformerOptions, rows: Rows, shard: Shard | null = null) {
+  constructor(options: InformerOptions, rows: InformerStore, shard: Shard | null = null) {
     this.#options = options;
     this.#shard = shard;
     this.#client = options.client;

@@ -30,7 +30,7 @@ import type {
 } from './client.ts';
 import { CONTENT, STATUS_NONE } from './client.ts';
 import { decodeAnswer, noAnswer } from './answer.ts';
-import { Links } from './links.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import { fieldOf, RequestFields, retryAfterOf } from './request-fields.ts';
 import { RequestMetrics } from '../metrics/request-metrics.ts';
 import { Slot } from './slot.ts';
@@ -86,7 +86,7 @@ export class Dispatcher implements Client, ResponseSink {
   /** Of the answer that is told now. */
   #etag = '';
   retryAfterSeconds = 0;
-  readonly #links: Links;
+  readonly #links: ConnectionPool;
   readonly #slots: Slot[] = [];
   readonly #free: Slot[] = [];
   /** Waiting slots, a list through `next`. */
@@ -110,7 +110,7 @@ export class Dispatcher implements Client, ResponseSink {
     this.#limits = options.limits;
     this.timers = options.timers;
     this.#fields = new RequestFields(options.userAgent);
-    this.#links = new Links({
+    this.#links = new ConnectionPool({
       dial: options.dial,
       timers: options.timers,
       random: options.random,

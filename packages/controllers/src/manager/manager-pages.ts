@@ -5,7 +5,7 @@ import { HealthCounts } from '@megaplane/client/health-counts';
 import { healthPage, type HealthChecks } from '@megaplane/client/health-pages';
 import type { Page, PageRequest } from '@megaplane/client/http-endpoint';
 import { processMetrics } from '@megaplane/client/process-metrics';
-import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
+import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/zpages';
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const GRAPH = '/debug/controllers/garbage-collector-controller/graph';

@@ -8,7 +8,7 @@ import { readPages } from '@megaplane/client/pager';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
-import { isPassing, tryOn } from '../client/try-on.ts';
+import { isPassing, retry } from '../client/retry.ts';
 import { covers, FAULTS_NAME, FAULTS_NAMESPACE, readFaults, takes, type Fault } from './fault.ts';
 
 export interface FaultsOptions {
@@ -145,7 +145,7 @@ export class Faults {
       if (isOver) onTrouble(`fault ${fault.id}: ${result.status.message}`);
       return isOver ? '' : `fault ${fault.id}: ${result.status.message}`;
     };
-    await tryOn({ client, isStopped, onTrouble, attempt });
+    await retry({ client, isStopped, onTrouble, attempt });
   }
 
   #turnTo(active: readonly Fault[], next: Uint8Column): void {

@@ -1,6 +1,6 @@
 /** Requests that may be repeated: what is begun is brought to its end though servers fail. */
 import type { Client, ClientRequest, ClientResponse } from '@megaplane/client/client';
-import { isPassing } from '../client/try-on.ts';
+import { isPassing } from '../client/retry.ts';
 
 /** So long a server may be away in the middle of work that changes nodes. */
 export const PERSIST_MS = 120_000;

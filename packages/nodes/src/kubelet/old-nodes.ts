@@ -8,7 +8,7 @@ import { readPages } from '@megaplane/client/pager';
 import { stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { isPassing, tryOn } from '../client/try-on.ts';
+import { isPassing, retry } from '../client/retry.ts';
 import { KUBELET_VERSION, SIMULATED_LABEL } from './node-object.ts';
 
 const PATH = '/api/v1/nodes';
@@ -25,7 +25,7 @@ export interface OldNodesOptions {
 
 /** Resolves when all have the mark, or the end has come; a server in trouble is waited for. */
 export function markOldNodes({ client, isStopped, onTrouble }: OldNodesOptions): Promise<void> {
-  return tryOn({
+  return retry({
     ...{ client, isStopped, onTrouble },
     attempt: async () => {
       const names: string[] = [];

@@ -10,7 +10,7 @@ import { secondTime } from '../lease/lease-object.ts';
 import { nodeName } from './node-object.ts';
 import type { Part } from '../client/membership.ts';
 import type { NodeBodies } from './node-object.ts';
-import { RoomCalls } from '../client/room-calls.ts';
+import { BackPressure } from '../client/back-pressure.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 
 const PATH = '/api/v1/nodes';
@@ -55,7 +55,7 @@ export class Registration {
   #underWay = 0;
   #isPumping = false;
   #isStopped = false;
-  #room: RoomCalls | null = null;
+  #room: BackPressure | null = null;
   #hasToldRefusal = false;
 
   constructor(options: RegistrationOptions) {
@@ -76,7 +76,7 @@ export class Registration {
   }
 
   start(): void {
-    this.#room = new RoomCalls(this.#options.client, () => this.#pump());
+    this.#room = new BackPressure(this.#options.client, () => this.#pump());
     this.#pump();
   }
 

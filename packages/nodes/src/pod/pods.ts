@@ -12,7 +12,7 @@ import type { JsonObject } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
 import { matches } from '@megaplane/machinery/scan';
-import { EarlyPods } from './early-pods.ts';
+import { PodsBeforeNodes } from './pods-before-nodes.ts';
 import type { Disregard } from '../client/node-filter.ts';
 import { secondTime } from '../lease/lease-object.ts';
 import type { PodAddresses, PodNetwork } from './pod-addresses.ts';
@@ -29,7 +29,7 @@ import {
   withoutReasons,
   type PodStage,
 } from './pod-stages.ts';
-import { RoomCalls } from '../client/room-calls.ts';
+import { BackPressure } from '../client/back-pressure.ts';
 import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import type { InformerHandler } from '@megaplane/client/informer-options';
 
@@ -91,7 +91,7 @@ export class Pods {
   readonly handler: InformerHandler;
   readonly #options: PodsOptions;
   readonly #client: Client;
-  readonly #early: EarlyPods = new EarlyPods();
+  readonly #early: PodsBeforeNodes = new PodsBeforeNodes();
   readonly #scan: ObjectScan = new ObjectScan();
   readonly #columns: PodColumns = new PodColumns();
   readonly #ips: PodIps;
@@ -99,14 +99,14 @@ export class Pods {
   readonly #inFlight: Map<number, Action> = new Map();
   /** Requests that wait for room, or for the one before them; bounded by the number of pods. */
   readonly #waiting: Map<number, Action> = new Map();
-  readonly #room: RoomCalls;
+  readonly #room: BackPressure;
   #isStopped = false;
 
   constructor(options: PodsOptions) {
     this.#options = options;
     this.#client = options.client;
     this.#ips = new PodIps(options.addresses);
-    this.#room = new RoomCalls(options.client, () => this.#drain());
+    this.#room = new BackPressure(options.client, () => this.#drain());
     this.handler = {
       onUpsert: (id, isNew, bytes, start, end) => {
         if (!isNew && this.#isAtRest(id, bytes, start, end)) return;

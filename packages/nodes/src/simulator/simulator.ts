@@ -14,9 +14,9 @@ import { PortAccess } from '../server/port-access.ts';
 import { PortConfig } from '../server/port-config.ts';
 import { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { judgeKwokFiles } from '../stages/kwok-files.ts';
-import { isPassing, tryOn } from '../client/try-on.ts';
-import type { SimulatedWorld } from './simulated-world.ts';
-import { Worlds } from './worlds.ts';
+import { isPassing, retry } from '../client/retry.ts';
+import type { SimulatedCluster } from './simulated-cluster.ts';
+import { Clusters } from './clusters.ts';
 import type { NodesOptions, Log } from './nodes-options.ts';
 
 /**
@@ -50,7 +50,7 @@ function renewalLimits(connections: number): Partial<ClientLimits> {
 }
 
 /**
- * Starts the simulator, with options that `judgeOptions` has found fine. Resolves when it plays;
+ * Starts the simulator, with options that `validateOptions` has found fine. Resolves when it plays;
  * registering `create` nodes goes on after that.
  */
 export async function runNodes(options: NodesOptions): Promise<NodesService> {
@@ -64,17 +64,17 @@ export async function runNodes(options: NodesOptions): Promise<NodesService> {
   });
   tellUnreached(client, options.log);
   const metrics = new SimulatorMetrics();
-  const host: { worlds: Worlds | null } = { worlds: null };
+  const host: { worlds: Clusters | null } = { worlds: null };
   const config = new PortConfig({
     nowMs: () => client.timers.wallMs(),
     random: () => client.random(),
     startedContainers: (node) => host.worlds?.present?.startedContainers(node) ?? 0,
   });
-  const world = (): SimulatedWorld | null => host.worlds?.present ?? null;
+  const world = (): SimulatedCluster | null => host.worlds?.present ?? null;
   const port = await openPort({ options, client, config, metrics, world });
   const endpoint = { ...options.endpoint, port: options.endpoint.port || port.port };
   const identity = `megaplane-nodes-${randomUUID()}`;
-  const worlds = new Worlds({
+  const worlds = new Clusters({
     ...{ client, heartbeats, options, metrics, endpoint, config, identity },
     clock: { steadyMs: () => performance.now(), wallMs: () => Date.now() },
   });
@@ -119,7 +119,7 @@ interface PortParts {
   readonly client: Client;
   readonly config: PortConfig;
   readonly metrics: SimulatorMetrics;
-  readonly world: () => SimulatedWorld | null;
+  readonly world: () => SimulatedCluster | null;
 }
 
 async function openPort(parts: PortParts): Promise<KubeletPort> {
@@ -154,7 +154,7 @@ interface Published {
 /** Waits for a server in trouble: whom the port believes is not looked at again. */
 async function publishedAuthorities(client: Client, log: Log): Promise<Published> {
   let published: Published = { clientCa: null, frontProxy: null };
-  await tryOn({
+  await retry({
     client,
     isStopped: () => false,
     onTrouble: (message) => log('warn', message),

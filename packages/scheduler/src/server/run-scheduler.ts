@@ -29,7 +29,7 @@ import {
   type PageRequest,
 } from '@megaplane/client/http-endpoint';
 import { podResourcesPage } from './pod-resources.ts';
-import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/process-pages';
+import { flagzPage, statuszPage, type ProcessFacts } from '@megaplane/client/zpages';
 import { SchedulerCore } from '../core/scheduler-core.ts';
 import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 import type { Tie } from '../collections/tie-walk.ts';

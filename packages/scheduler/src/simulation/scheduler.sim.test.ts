@@ -14,7 +14,7 @@ import { SchedulerProcess } from './scheduler-process.sim.ts';
 import { World } from './world.sim.ts';
 
 const LONG = process.env['MEGAPLANE_LONG'] === '1';
-/** Worlds in which something was found that has been mended since, and one that is mixed. */
+/** Clusters in which something was found that has been mended since, and one that is mixed. */
 const SHORT: readonly number[] = [3, 13, 14, 20, 34, 37, 40, 56, 60, 125, 248, 442, 470, 496];
 const GIVEN = process.env['MEGAPLANE_SEED']?.split(',').map(Number);
 const SEEDS = GIVEN ?? (LONG ? Array.from({ length: 200 }, (_, at) => at + 1) : SHORT);

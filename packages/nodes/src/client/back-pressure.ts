@@ -4,7 +4,7 @@
  */
 import type { Client } from '@megaplane/client/client';
 
-export class RoomCalls {
+export class BackPressure {
   #call: (() => void) | null;
 
   constructor(client: Pick<Client, 'onRoom'>, call: () => void) {

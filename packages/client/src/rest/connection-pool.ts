@@ -48,7 +48,7 @@ interface Link {
   readonly backoff: Backoff;
 }
 
-export class Links {
+export class ConnectionPool {
   readonly #options: LinksOptions;
   readonly #links: Link[] = [];
   /** Those that the server drains; their requests go on. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeOptions, type JudgedOptions } from './judge-options.ts';
+import { validateOptions, type ValidatedOptions } from './validate-options.ts';
 
-const FINE: JudgedOptions = {
+const FINE: ValidatedOptions = {
   create: 0,
   ...{ cidr: '10.0.0.0/9', shard: '', fidelity: 'lean', kubeletCalls: '', labelSelector: '' },
   ...{ annotationSelector: '', disregardAnnotations: '', disregardLabels: '', enableCrds: [] },
@@ -10,13 +10,13 @@ const FINE: JudgedOptions = {
   serverAddress: '[::1]:0',
 };
 
-function says(given: Partial<JudgedOptions>, what: RegExp): void {
-  assert.throws(() => judgeOptions({ ...FINE, ...given }), what);
+function says(given: Partial<ValidatedOptions>, what: RegExp): void {
+  assert.throws(() => validateOptions({ ...FINE, ...given }), what);
 }
 
 test('what is wrong with a flag is told by its name, whatever the server does', () => {
-  judgeOptions(FINE);
-  judgeOptions({ ...FINE, shard: 'auto', fidelity: 'kubelet', kubeletCalls: '-events' });
+  validateOptions(FINE);
+  validateOptions({ ...FINE, shard: 'auto', fidelity: 'kubelet', kubeletCalls: '-events' });
   says({ cidr: '10.0.0.0/33' }, /^Error: --cidr: 10/);
   says({ shard: '5/4' }, /^Error: --shard: 5\/4/);
   says({ kubeletCalls: 'token' }, /^Error: --kubelet-calls: only with --fidelity kubelet/);
@@ -32,7 +32,7 @@ test('what is wrong with a flag is told by its name, whatever the server does', 
 });
 
 test('a plan has room for so many nodes as it has networks', () => {
-  judgeOptions({ ...FINE, cidr: 'plan:fd00:10::/76/96', create: 1_000_000 });
+  validateOptions({ ...FINE, cidr: 'plan:fd00:10::/76/96', create: 1_000_000 });
   says({ cidr: 'plan:fd00:10::/92/96', create: 17 }, /has networks for 16 nodes, not for 17/);
   says({ cidr: 'plan:fd00:10::/96/92' }, /--cidr: plan:fd00:10::\/96\/92 is not/);
 });

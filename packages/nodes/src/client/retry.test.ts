@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClient } from '../../test/fake-client.ts';
-import { isPassing, tryOn } from './try-on.ts';
+import { isPassing, retry } from './retry.ts';
 
 async function played(answers: readonly string[], stopAfter = Infinity): Promise<string[]> {
   const client = new FakeClient(1);
   const told: string[] = [];
   let attempts = 0;
   let isOver = false;
-  const work = tryOn({
+  const work = retry({
     client,
     isStopped: () => attempts >= stopAfter,
     onTrouble: (message) => told.push(message),

@@ -10,7 +10,7 @@ import { createInformer, type Informer } from '@megaplane/client/informer';
 import { listAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import { isObject } from '@megaplane/machinery/json-value';
-import { EarlyPods } from '../pod/early-pods.ts';
+import { PodsBeforeNodes } from '../pod/pods-before-nodes.ts';
 import type { Disregard } from '../client/node-filter.ts';
 import { KUBELET_VERSION } from '../kubelet/node-object.ts';
 import type { KubeletEndpoint } from '../kubelet/node-status.ts';
@@ -21,7 +21,7 @@ import { StagePlayer } from '../stages/stage-player.ts';
 import { resourcePath } from '../stages/stage-requests.ts';
 import { StageResources } from '../stages/stage-resources.ts';
 import type { Stage } from '../stages/stage.ts';
-import { isPassing, tryOn } from '../client/try-on.ts';
+import { isPassing, retry } from '../client/retry.ts';
 import { stageFunctions, type StageWorld } from '../gotemplate/stage-functions.ts';
 import type { StageLanguages } from '../stages/stage-file.ts';
 import type { InformerHandler } from '@megaplane/client/informer-options';
@@ -56,12 +56,12 @@ interface Played {
   readonly informer: Informer | null;
 }
 
-export class StagedWorld {
+export class StagedCluster {
   /** For the templates and expressions of stages. */
   readonly languages: StageLanguages;
   readonly #options: StagedOptions;
   readonly #census: PodCensus;
-  readonly #early = new EarlyPods();
+  readonly #early = new PodsBeforeNodes();
   readonly #resources: StageResources;
   readonly #played: Played[] = [];
   #nodePlayer: StagePlayer | null = null;
@@ -153,7 +153,7 @@ export class StagedWorld {
         return isLast || client.timers.nowMs() >= endMs ? '' : `${version}: ${message}`;
       }
     };
-    await tryOn({ client, onTrouble, attempt, isStopped: () => this.#isStopped });
+    await retry({ client, onTrouble, attempt, isStopped: () => this.#isStopped });
     return reason;
   }
 

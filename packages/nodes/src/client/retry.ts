@@ -4,7 +4,7 @@ import { STATUS_NONE, type Client } from '@megaplane/client/client';
 
 const BACKOFF = { baseMs: 1000, capMs: 15_000, jitter: 0.5, resetMs: 120_000 };
 
-export interface TryOnOptions {
+export interface RetryOptions {
   readonly client: Client;
   /** Nobody wants it any more. */
   isStopped(): boolean;
@@ -15,7 +15,7 @@ export interface TryOnOptions {
 }
 
 /** Resolves when the work is done, or not wanted any more. */
-export async function tryOn(options: TryOnOptions): Promise<void> {
+export async function retry(options: RetryOptions): Promise<void> {
   const { timers } = options.client;
   const backoff = new Backoff(BACKOFF, () => options.client.random());
   let hasTold = false;

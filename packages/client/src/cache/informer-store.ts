@@ -15,7 +15,7 @@ import type { InformerHandler } from './informer-options.ts';
 
 const EMPTY = Buffer.alloc(0);
 
-export class Rows {
+export class InformerStore {
   readonly object: ObjectKey = new ObjectKey();
   readonly #keys: KeyTable;
   readonly #versions = new Float64Column();

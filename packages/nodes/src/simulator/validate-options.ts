@@ -11,7 +11,7 @@ import { listenAddress } from '../server/kubelet-port.ts';
 import { PORT_KINDS } from '../server/port-config.ts';
 import type { NodesOptions } from './nodes-options.ts';
 
-export type JudgedOptions = Pick<
+export type ValidatedOptions = Pick<
   NodesOptions,
   | 'cidr'
   | 'create'
@@ -28,7 +28,7 @@ export type JudgedOptions = Pick<
 >;
 
 /** Throws an Error that names the flag. */
-export function judgeOptions(options: JudgedOptions): void {
+export function validateOptions(options: ValidatedOptions): void {
   const { cidr, shard, fidelity, kubeletCalls } = options;
   const plan = plannedNetworks(cidr);
   if (plan !== undefined && options.create > plan.nodesMax) {

@@ -10,7 +10,7 @@
 import { createEventRecorder } from '@megaplane/client/event-recorder';
 import { Membership, parsePart, SPREAD_MS, WHOLE, type Part } from '../client/membership.ts';
 import { PORT_KINDS } from '../server/port-config.ts';
-import { SimulatedWorld, type WorldParts } from './simulated-world.ts';
+import { SimulatedCluster, type ClusterParts } from './simulated-cluster.ts';
 import { KwokObjects, type KwokObject } from '../stages/kwok-objects.ts';
 import { STAGE_API_VERSION } from '../stages/stage-file.ts';
 import { FileError, readDocuments } from '../yaml/yaml-fields.ts';
@@ -18,23 +18,23 @@ import { FileError, readDocuments } from '../yaml/yaml-fields.ts';
 /** Changes within this time lead to one new world. */
 export const SETTLE_MS = 1000;
 
-export type WorldsParts = Omit<
-  WorldParts,
+export type ClustersParts = Omit<
+  ClusterParts,
   'part' | 'stages' | 'isFirst' | 'takeOver' | 'onRefused'
 >;
 
-export class Worlds {
-  readonly #parts: WorldsParts;
+export class Clusters {
+  readonly #parts: ClustersParts;
   readonly #objects: KwokObjects;
   readonly #membership: Membership | null;
   #part: Part = WHOLE;
-  #present: SimulatedWorld | null = null;
+  #present: SimulatedCluster | null = null;
   /** Keeps leases while the present one reads what there is. */
-  #before: SimulatedWorld | null = null;
+  #before: SimulatedCluster | null = null;
   #isSettling = false;
   #isStopped = false;
 
-  constructor(parts: WorldsParts) {
+  constructor(parts: ClustersParts) {
     this.#parts = parts;
     const { client, options } = parts;
     const onTrouble = (message: string): void => options.log('warn', message);
@@ -74,7 +74,7 @@ export class Worlds {
     this.#present?.tick();
   }
 
-  get present(): SimulatedWorld | null {
+  get present(): SimulatedCluster | null {
     return this.#present;
   }
 
@@ -113,7 +113,7 @@ export class Worlds {
       this.#before = last;
     } else last?.stop();
     this.#parts.metrics.forgetObjects();
-    const world = new SimulatedWorld({
+    const world = new SimulatedCluster({
       ...this.#parts,
       part: this.#part,
       isFirst: last === null,

@@ -12,7 +12,7 @@ export const EARLY_PODS_PER_NODE_MAX = 256;
 /** Of all nodes together: a shard sees the pods of the others, too. */
 export const EARLY_PODS_MAX = 20_000;
 
-export class EarlyPods {
+export class PodsBeforeNodes {
   readonly #byNode: Map<string, JsonObject[]> = new Map();
   #count = 0;
 

@@ -39,8 +39,8 @@ import type { SimulatorMetrics } from '../metrics/simulator-metrics.ts';
 import { FileError } from '../yaml/yaml-fields.ts';
 import { defaultMetrics } from '../stages/kwok-files.ts';
 import { loadStages, takeDocument, type KwokFile } from '../stages/stage-sets.ts';
-import { StagedWorld } from './staged-world.ts';
-import { tryOn } from '../client/try-on.ts';
+import { StagedCluster } from './staged-cluster.ts';
+import { retry } from '../client/retry.ts';
 import { UidShard } from '../client/uid-shard.ts';
 import type { InformerHandler } from '@megaplane/client/informer-options';
 import type { NodesOptions } from './nodes-options.ts';
@@ -50,7 +50,7 @@ const HELD_TOGETHER_MS = 200;
 /** Nodes of others that are named in the log. */
 const LEFT_TOLD_MAX = 10;
 
-export interface WorldParts {
+export interface ClusterParts {
   readonly client: Client;
   readonly heartbeats: Client;
   readonly options: NodesOptions;
@@ -67,15 +67,15 @@ export interface WorldParts {
   /** No other world was there before it: what is wrong with files ends the program. */
   readonly isFirst: boolean;
   /** Asked once: the world that has kept leases until now; nobody else holds it any more. */
-  takeOver(): SimulatedWorld | null;
+  takeOver(): SimulatedCluster | null;
   /** A Stage of the server cannot be played. */
   onRefused(stage: string, why: string): void;
 }
 
 /** Call `start` once and `tick` often. */
-export class SimulatedWorld {
-  readonly #parts: WorldParts;
-  readonly #staged: StagedWorld;
+export class SimulatedCluster {
+  readonly #parts: ClusterParts;
+  readonly #staged: StagedCluster;
   readonly #kubelets: Kubelets;
   readonly #played: Pods;
   readonly #filter: NodeFilter;
@@ -95,7 +95,7 @@ export class SimulatedWorld {
   #isRetired = false;
   #leftTold = 0;
 
-  constructor(parts: WorldParts) {
+  constructor(parts: ClusterParts) {
     const { client, heartbeats, options, metrics, endpoint } = parts;
     this.#parts = parts;
     const disregard = new Disregard(options.disregardAnnotations, options.disregardLabels);
@@ -110,7 +110,7 @@ export class SimulatedWorld {
       const row = this.#findNode(node);
       if (row >= 0) this.#started.add(row, containers);
     };
-    this.#staged = new StagedWorld({
+    this.#staged = new StagedCluster({
       ...{ client, metrics, addresses, disregard, networksOf, onTrouble, onStart },
       isDown: (node) => this.#isDown(node),
       podListener: this.#traffic?.podHandler ?? null,
@@ -435,7 +435,7 @@ export class SimulatedWorld {
   /** Reads a whole collection, however long the server is in trouble; some objects come twice. */
   #readWell(path: string, fieldSelector: string, take: (one: JsonObject) => void): Promise<void> {
     const { client, options } = this.#parts;
-    return tryOn({
+    return retry({
       client,
       isStopped: () => this.#isStopped,
       onTrouble: (message) => options.log('warn', message),
@@ -475,7 +475,7 @@ export class SimulatedWorld {
   /** Leases of before are taken over: their versions are read page by page, then renewals begin. */
   async #startLeases(): Promise<void> {
     const { client, options } = this.#parts;
-    await tryOn({
+    await retry({
       client,
       isStopped: () => this.#isStopped,
       onTrouble: (message) => options.log('warn', message),
