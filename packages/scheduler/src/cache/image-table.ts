@@ -58,6 +58,16 @@ export class ImageTable {
     this.#sets.release(set);
   }
 
+  /** Names of a set; the same array as long as the set is in use. */
+  namesOf(set: number): readonly string[] {
+    return this.#sets.get(set);
+  }
+
+  /** All images that any node holds. */
+  get records(): Iterable<readonly [string, ImageState]> {
+    return this.#records;
+  }
+
   /** Whether any node holds one of these images. */
   holdsAny(names: readonly string[]): boolean {
     return names.some((name) => this.#records.has(name));

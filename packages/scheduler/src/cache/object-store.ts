@@ -43,6 +43,11 @@ export class ObjectStore {
   /** Counts changes of all kinds. */
   changeCount = 0;
 
+  /** Kinds of which anything has been there. */
+  get kinds(): Iterable<string> {
+    return this.#versions.keys();
+  }
+
   /** Counts changes of a kind. */
   versionOf(kind: string): number {
     return this.#versions.get(kind) ?? 0;
@@ -125,6 +130,13 @@ export class ObjectStore {
     for (const [key, object] of this.#kinds.get(kind) ?? NONE) yield assumed.get(key) ?? object;
     const known = this.#kinds.get(kind) ?? NONE;
     for (const [key, object] of assumed) if (!known.has(key)) yield object;
+  }
+
+  /** Keys of all objects of a kind. */
+  *keysOf(kind: string): Iterable<string> {
+    const known = this.#kinds.get(kind) ?? NONE;
+    yield* known.keys();
+    for (const key of (this.#assumed.get(kind) ?? NONE).keys()) if (!known.has(key)) yield key;
   }
 
   /** Objects of a kind in one namespace, found without a look at the others. */

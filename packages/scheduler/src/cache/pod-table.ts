@@ -81,6 +81,9 @@ export class PodTable {
   readonly #nodes: NodeTable;
   /** All rows are below this. */
   rowEnd = 0;
+  /** Rows of pods that took a node, left it or changed there, for one that takes them out; null:
+   *  nobody does. */
+  news: Set<number> | null = null;
   #placed = 0;
 
   constructor(nodes: NodeTable) {
@@ -141,6 +144,7 @@ export class PodTable {
     nodes.firstPod.set(node, id);
     nodes.addUsage(node, nodes.usages.get(usage));
     this.#placed++;
+    this.news?.add(id);
   }
 
   /** A pod gives its room back; the caller releases the usage. */
@@ -160,6 +164,7 @@ export class PodTable {
     nodes.removeUsage(node, nodes.usages.get(this.usage.get(id)));
     this.#placed--;
     assert(this.#placed >= 0, 'no more pods leave than have a node');
+    this.news?.add(id);
   }
 
   /** A number that names this pod even when its row goes to another one. */

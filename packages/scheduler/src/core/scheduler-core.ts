@@ -6,10 +6,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { Random } from '@megaplane/base/random';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { activeProfiles, type ProfileOptions } from '../placement/active-profiles.ts';
+import { activeProfiles } from '../placement/active-profiles.ts';
+import type { CoreOptions } from './core-options.ts';
 import type { Attempt } from '../queue/attempt.ts';
 import { Bell } from '../queue/bell.ts';
-import type { ExtenderConfiguration } from '../config/configuration.ts';
 import { ClusterView, type ClaimStatuses } from '../view/cluster-view.ts';
 import type { ResourceClaimObject } from '../devices/device-objects.ts';
 import { EXTENDERS, createExtenders, type Extender } from '../extenders/extender.ts';
@@ -30,7 +30,9 @@ import { keyOf as keyOfObject, type KubeObject, type NodeObject } from '../api/o
 import { ObjectStore } from '../cache/object-store.ts';
 import { Occupancy } from '../placement/occupancy.ts';
 import { INDEX_BYTES_MAX, SEARCHED_NODES_MIN } from '../placement/index-shelf.ts';
-import { Placement, type ActiveProfile } from '../placement/placement.ts';
+import { Placement } from '../placement/placement.ts';
+import { SCATTERED } from '../placement/task.ts';
+import type { ActiveProfile } from '../placement/placement-options.ts';
 import type { PodFacts } from '../cache/pod-facts.ts';
 import { usageOf } from '../cache/pod-class.ts';
 import { takeIdentity } from '../cache/pod-identity.ts';
@@ -38,27 +40,16 @@ import { PodReader } from '../cache/pod-reader.ts';
 import { PLACE, PodTable } from '../cache/pod-table.ts';
 import type { ObjectWrite } from '../framework/reservation.ts';
 import { Reservations } from './reservations.ts';
-import { QUEUE_LIMITS, SchedulingQueue, type QueueLimits } from '../queue/scheduling-queue.ts';
+import { QUEUE_LIMITS, SchedulingQueue } from '../queue/scheduling-queue.ts';
 import { TermWatch } from '../placement/topology/term-watch.ts';
 import type { GroupTry } from '../metrics/work-metrics.ts';
 import type { Answer } from '../extenders/extender-answer.ts';
-
-export interface CoreOptions extends ProfileOptions {
-  readonly queueLimits?: QueueLimits;
-  readonly indexBytesMax?: number;
-  readonly searchedNodesMin?: number;
-  readonly checkedEvery?: number;
-  readonly extenders?: readonly ExtenderConfiguration[];
-  readonly seed: number;
-  /** `namespace/name` of a pod's row. */
-  keyOf(id: number): string;
-}
 
 /** Decisions under way: about a pod for which extenders are asked, or about a gang. */
 type Task = Asking<readonly Attempt[]>;
 
 /** In place of a node: the pod is no longer there to have one. */
-const GONE = -2;
+const GONE = -4;
 const NO_REASON = { code: 'error', reasons: ['no reason is known'], plugin: '' } as const;
 
 export class SchedulerCore {
@@ -89,7 +80,7 @@ export class SchedulerCore {
   readonly #writes: ObjectWrite[] = [];
   readonly #reader: PodReader;
   readonly #nodeReader: NodeReader;
-  readonly #view: ClusterView;
+  readonly view: ClusterView;
   readonly #occupancy: Occupancy;
   readonly bell: Bell;
   readonly #nominations: NominationKeeper;
@@ -106,29 +97,22 @@ export class SchedulerCore {
       options.queueLimits ?? QUEUE_LIMITS,
     );
     this.nominator = new Nominator(this.pods, this.identities);
-    this.#view = new ClusterView(this.nodes, this.pods, this.identities, this.objects, {
+    this.view = new ClusterView(this.nodes, this.pods, this.identities, this.objects, {
       keyOf: (id) => options.keyOf(id),
       nominatedNode: (id) => this.nominator.nodeOf(id),
       claimStatuses: (id) => this.#claimStatuses.get(id),
     });
     this.reservations = new Reservations(this.objects);
-    this.nominator.view = this.#view;
+    this.nominator.view = this.view;
     this.extenders = createExtenders(options.extenders ?? []);
     this.profiles = activeProfiles(options);
-    this.gatekeeper = new Gatekeeper(this.objects, this.#view, this.profiles);
+    this.gatekeeper = new Gatekeeper(this.objects, this.view, this.profiles);
     const terms = new TermWatch(this.identities, this.pods, this.nodes, this.objects);
+    const { nodes, pods, identities, queue, objects, nominator, view, profiles, extenders } = this;
     this.placement = new Placement({
-      nodes: this.nodes,
-      pods: this.pods,
-      identities: this.identities,
-      terms,
-      view: this.#view,
-      nominator: this.nominator,
-      objects: this.objects,
+      ...{ nodes, pods, identities, terms, view, nominator, objects, profiles, extenders },
       keyOf: (id) => options.keyOf(id),
-      profiles: this.profiles,
       percentageOfNodesToScore: options.percentageOfNodesToScore ?? 100,
-      extenders: this.extenders,
       random: random.fork('ties'),
       tie: options.tie ?? 'random',
       indexes: {
@@ -136,10 +120,10 @@ export class SchedulerCore {
         searchedNodesMin: options.searchedNodesMin ?? SEARCHED_NODES_MIN,
       },
       checkedEvery: options.checkedEvery ?? 0,
+      scatteredNodesMin: options.scatteredNodesMin,
     });
-    const { nodes, pods, identities, placement, queue, objects, nominator } = this;
+    const { placement } = this;
     this.#occupancy = new Occupancy({ nodes, pods, identities, placement, terms });
-    const view = this.#view;
     this.bell = new Bell({ queue, placement, view, objects, nodes, pods, identities, nominator });
     this.#nominations = new NominationKeeper({ nominator, queue, nodes, view, bell: this.bell });
     this.#reader = new PodReader(this.identities, this.nodes, random.fork('pods'));
@@ -166,7 +150,7 @@ export class SchedulerCore {
     const known = nodes.find(facts.name);
     const isNew = known < 0 || !nodes.isPresent(known);
     this.lastEvent = isNew ? 'NodeAdd' : '';
-    const before = isNew ? null : this.#view.bareNodeAt(known);
+    const before = isNew ? null : this.view.bareNodeAt(known);
     const { version } = nodes;
     const node = nodes.set(facts);
     // A heartbeat is no news.
@@ -179,7 +163,7 @@ export class SchedulerCore {
     const id = this.nodes.find(name);
     this.lastEvent = 'NodeDelete';
     if (id < 0 || !this.nodes.isPresent(id)) return;
-    const node = this.#view.bareNodeAt(id);
+    const node = this.view.bareNodeAt(id);
     this.nodes.remove(id);
     this.bell.ring({ event: 'nodeRemoved', node }, 'NodeDelete', nowMs);
   }
@@ -247,6 +231,7 @@ export class SchedulerCore {
     this.pods.setUid(id, facts.uid);
     if (facts.claims !== '') {
       this.#claimStatuses.set(id, parseJson(facts.claims) as unknown as ClaimStatuses);
+      if (this.#occupancy.isPlaced(id)) this.pods.news?.add(id);
     }
     if (facts.node >= 0) this.#assigned(id, facts, nowMs);
     else this.#pending(id, facts, isNew, nowMs);
@@ -276,13 +261,16 @@ export class SchedulerCore {
     if (this.#decided.length > 0) return this.#nextDecided();
     const id = this.#pop(nowMs);
     if (id < 0) return null;
-    this.#view.nowMs = nowMs;
+    this.view.nowMs = nowMs;
     const isPlaced = (other: number): boolean => this.#occupancy.isPlaced(other);
     const missing = this.gatekeeper.groups.missingOf(id, isPlaced);
     if (!this.placement.asks(id) && missing === 0) {
-      const attempt = this.#settle(id, this.placement.decide(id), nowMs);
-      this.#tellGroup(attempt, nowMs);
-      return attempt;
+      const node = this.placement.decide(id);
+      if (node !== SCATTERED) {
+        const attempt = this.#settle(id, node, nowMs);
+        this.#tellGroup(attempt, nowMs);
+        return attempt;
+      }
     }
     this.#task = missing > 0 ? this.#decideGang(id, missing, nowMs) : this.#decideOne(id, nowMs);
     return this.#advance(this.#task.next());
@@ -314,7 +302,7 @@ export class SchedulerCore {
   /** Goes on with the decision that asked; null if its pod is gone, or there is more to ask. */
   answer(answers: readonly Answer[], nowMs: number): Attempt | null {
     this.question = null;
-    this.#view.nowMs = nowMs;
+    this.view.nowMs = nowMs;
     return this.#task === null ? null : this.#advance(this.#task.next(answers));
   }
 
@@ -339,18 +327,25 @@ export class SchedulerCore {
     return next?.attempt ?? null;
   }
 
-  /** The node for a pod while extenders think: pods go in the meantime, and nodes do. */
+  /** The node of a gang's pod, by whichever way. */
+  *#find(id: number): Asking<number> {
+    const node = this.placement.asks(id) ? SCATTERED : this.placement.decide(id);
+    return node === SCATTERED ? yield* this.#ask(id) : node;
+  }
+
+  /** The node for a pod while others think: pods go in the meantime, and nodes do. */
   *#ask(id: number): Asking<number> {
-    if (!this.placement.asks(id)) return this.placement.decide(id);
     const tag = this.pods.tagOf(id);
     this.pods.place.set(id, PLACE.asked);
     const { changes } = this.queue;
-    const node = yield* this.placement.decideAsking(id);
+    const isGone = (): boolean =>
+      this.pods.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked;
+    const node = yield* this.placement.decideAsking(id, isGone);
     if (this.queue.changes !== changes) this.#missesEvents = true;
-    if (this.pods.rowOf(tag) < 0 || this.pods.place.get(id) !== PLACE.asked) return GONE;
+    if (isGone()) return GONE;
     this.pods.place.set(id, PLACE.none);
-    const isGone = node < 0 ? this.placement.failure === null : !this.nodes.isPresent(node);
-    if (!isGone) return node;
+    const isLost = node < 0 ? this.placement.failure === null : !this.nodes.isPresent(node);
+    if (!isLost) return node;
     const reasons = ['the node that was found is gone'];
     this.placement.failure = refusalOf({ code: 'error', reasons, plugin: EXTENDERS });
     return -1;
@@ -360,6 +355,7 @@ export class SchedulerCore {
     const node = yield* this.#ask(id);
     if (node === GONE) return [];
     const attempt = this.#settle(id, node, nowMs);
+    this.#tellGroup(attempt, nowMs);
     if (attempt.kind === 'failed') this.#catchUp(id, nowMs);
     return [attempt];
   }
@@ -378,7 +374,7 @@ export class SchedulerCore {
     const before = new Map(ids.map((id) => [id, nominator.nodeOf(id)]));
     const host: GangHost = {
       schedulerOf: (id) => this.#classOf(id).schedulerName,
-      decide: (id) => this.#ask(id),
+      decide: (id) => this.#find(id),
       failure: () => placement.failure ?? refusalOf(NO_REASON),
       reservations: () => placement.reservations,
       assume: (id, node, reservations) => {
@@ -562,7 +558,7 @@ export class SchedulerCore {
 
   /** A pod gives its node back, and somebody may be waiting for that. */
   #leave(id: number, nowMs: number): void {
-    const pod = this.bell.isHeard('podRemoved') ? this.#view.podAt(id) : null;
+    const pod = this.bell.isHeard('podRemoved') ? this.view.podAt(id) : null;
     this.bell.podRemoved(pod, this.#occupancy.leave(id), nowMs);
   }
 
@@ -584,7 +580,7 @@ export class SchedulerCore {
       pods.namespace.get(id) === facts.namespace;
     if (isSame) return this.#setIdentity(id, facts);
     // A binding brings labels of the node: that is every pod, and mostly nobody waits for it.
-    const before = this.bell.isHeard('podChanged') ? this.#view.podAt(id) : null;
+    const before = this.bell.isHeard('podChanged') ? this.view.podAt(id) : null;
     this.#occupancy.rename(id, facts, () => this.#setIdentity(id, facts));
     this.bell.podChanged(id, before, nowMs);
   }

@@ -2,7 +2,6 @@
  * All slices of devices and what claims hold of them, kept up to date by what has changed, so that
  * a pod with claims costs nothing for those of all others.
  */
-import type { NodeTable } from '../cache/node-table.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
 import { ALLOCATING_CLAIM } from '../framework/reservation.ts';
 import { holdingsOf, type AllocatedDevices, type Holding } from '../devices/allocated-devices.ts';
@@ -10,13 +9,22 @@ import { addAmounts, type Amounts } from '../devices/device-capacity.ts';
 import type { ResourceClaimObject, ResourceSliceObject } from '../devices/device-objects.ts';
 import { SliceIndex } from '../devices/device-pools.ts';
 
+/** Who wants to know which nodes' own devices have changed. */
+export interface TouchedNodes {
+  readonly idEnd: number;
+  nameOf(id: number): string;
+  find(name: string): number;
+  isPresent(id: number): boolean;
+  readonly log: { append(id: number): void };
+}
+
 const SLICE = 'ResourceSlice';
 /** Those on their way to the server hold devices, too. */
 const CLAIM_KINDS = ['ResourceClaim', ALLOCATING_CLAIM];
 
 export class DeviceLedger {
   readonly #objects: ObjectStore;
-  readonly #nodes: NodeTable;
+  readonly #nodes: TouchedNodes;
   #slices = new SliceIndex();
   readonly #seen = new Map<string, number>();
   readonly #holdings = new Map<string, readonly Holding[]>();
@@ -28,7 +36,7 @@ export class DeviceLedger {
   /** Counts changes of slices. */
   sliceVersion = 0;
 
-  constructor(objects: ObjectStore, nodes: NodeTable) {
+  constructor(objects: ObjectStore, nodes: TouchedNodes) {
     this.#objects = objects;
     this.#nodes = nodes;
   }

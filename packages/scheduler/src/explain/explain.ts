@@ -115,7 +115,8 @@ async function answered<Value>(asking: Asking<Value>, root: ShardRoot): Promise<
   let step = asking.next();
   while (step.done !== true) {
     const question = step.value;
-    if (question.kind !== 'shards') throw new Error('a scenario has no extenders');
+    if (question.kind !== 'shards' || question.round === null)
+      throw new Error('a scenario has no extenders, and its shards know all');
     const reply = await root.ask(question.round);
     step = asking.next([{ ok: true, value: null, reply }]);
   }

@@ -18,8 +18,8 @@ export type Question =
   /** The whole pod, as the API server has it. */
   | { readonly kind: 'pod'; readonly key: string }
   | { readonly kind: 'calls'; readonly calls: readonly ExtenderCall[] }
-  /** What all shards say. */
-  | { readonly kind: 'shards'; readonly round: Round };
+  /** What all shards say; null: nothing, but they are to know all that has happened. */
+  | { readonly kind: 'shards'; readonly round: Round | null };
 
 export interface ExtenderCall {
   readonly extender: Extender;

@@ -22,6 +22,8 @@ export interface Snapshot {
   objects(kind: string): Iterable<KubeObject>;
   /** Where it is known without a look at all slices and claims. */
   readonly devices?: KnownDevices;
+  /** Nodes of the whole cluster, where `nodes` are a share of them. */
+  readonly nodeCount?: number;
   /** When the snapshot was taken, milliseconds since 1970. */
   readonly nowMs: number;
 }

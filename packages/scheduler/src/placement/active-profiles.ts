@@ -1,6 +1,6 @@
 /** The profiles of a configuration, ready to decide by. */
 import { fastProfileOf } from './topology/fast-profile.ts';
-import type { ActiveProfile } from './placement.ts';
+import type { ActiveProfile } from './placement-options.ts';
 import { createProfile, type ProfileConfiguration } from '../framework/runtime/profile.ts';
 import type { Tie } from '../collections/tie-walk.ts';
 import type { UserPlugin } from '../framework/runtime/user-plugin.ts';

@@ -77,6 +77,7 @@ export class Occupancy {
       this.#countSibling(id);
     }
     nodes.log.append(pods.node.get(id));
+    pods.news?.add(id);
   }
 
   /** Whoever ranks pods by how long they have run must hear of it. */
@@ -84,6 +85,7 @@ export class Occupancy {
     const { pods, nodes, placement } = this.#options;
     if (pods.startMs.get(id) === startMs) return;
     pods.startMs.set(id, startMs);
+    if (this.isPlaced(id)) pods.news?.add(id);
     if (placement.ranksVictims && this.isPlaced(id)) nodes.log.append(pods.node.get(id));
   }
 
@@ -96,6 +98,7 @@ export class Occupancy {
     this.#uncountSibling(id);
     this.#countSibling(id);
     nodes.log.append(pods.node.get(id));
+    pods.news?.add(id);
   }
 
   #countSibling(id: number): void {

@@ -8,6 +8,8 @@ import { ABSENT, ClassRules, KeptRules } from './topology/class-rules.ts';
 import { ClassScan } from './class-scan.ts';
 import type { ClusterView } from '../view/cluster-view.ts';
 import { Constraints, SPREADS_OVER_CHOSEN } from './topology/constraints.ts';
+import type { Cycle } from '../framework/runtime/cycle.ts';
+import { NO_DECISIONS, type PlacementMetrics, type PlacementOptions } from './placement-options.ts';
 import type { CycleMeter } from '../framework/cycle-meter.ts';
 import { CROWD_MIN } from './crowd.ts';
 import { portsRule } from './topology/pod-counters.ts';
@@ -43,32 +45,9 @@ import type { Reservation } from '../framework/reservation.ts';
 import type { TermWatch } from './topology/term-watch.ts';
 import { TieWalk, type Tie } from '../collections/tie-walk.ts';
 import { VolumeGate } from './volume-gate.ts';
-import type { ClaimObject } from '../framework/volumes.ts';
-
-export interface ActiveProfile {
-  readonly profile: Profile;
-  readonly fast: FastProfile | null;
-}
-
-export interface PlacementOptions {
-  readonly nodes: NodeTable;
-  readonly pods: PodTable;
-  readonly identities: Identities;
-  readonly terms: TermWatch;
-  readonly view: ClusterView;
-  readonly nominator: Nominator;
-  readonly objects: ObjectStore;
-  /** `namespace/name` of a pod's row. */
-  keyOf(id: number): string;
-  readonly profiles: ReadonlyMap<string, ActiveProfile>;
-  readonly percentageOfNodesToScore: number;
-  readonly extenders: readonly Extender[];
-  readonly random: Random;
-  readonly tie: Tie;
-  readonly indexes: ShelfLimits;
-  /** Every so many decisions of the index one is compared with full evaluation; 0: none. */
-  readonly checkedEvery: number;
-}
+import { scatteredPick, SCATTERED_NODES_MIN } from './scattered-pick.ts';
+import type { ShardPort } from '../sharding/scatter/summed-try.ts';
+import { NOT_SO_EASY, SCATTERED, type Task } from './task.ts';
 
 /** A search costs about as much as ranking this many nodes. */
 const NODES_PER_SEARCH = 128;
@@ -76,53 +55,19 @@ const NO_GATES: ReadonlyMap<number, number> = new Map();
 const NO_NODES: ReadonlySet<number> = new Set();
 const NO_CONSTRAINTS = new Constraints();
 
-/** Who is to be placed, and by which rules. */
-interface Task {
-  readonly id: number;
-  readonly podClass: PodClass;
-  readonly profile: Profile;
-  readonly fast: FastProfile;
-  readonly constraints: Constraints;
-  /** The node that the pod waits for, or -1. */
-  readonly own: number;
-  /** Others wait for nodes that the pod must leave to them. */
-  readonly hasRivals: boolean;
-  /** Nodes that the pod's volumes keep it from; null: it has none. */
-  readonly withoutRoom: ReadonlySet<number> | null;
-  /** Claims for which volumes are to be made where the pod goes. */
-  readonly delayed: readonly ClaimObject[];
-}
-
-/** No node: full evaluation must decide. */
-const NOT_SO_EASY = -2;
-
 /** Nodes that are named where a decision was not the best. */
 const BEST_SHOWN_MAX = 5;
 /** Shapes of nodes from which on a search is no better than a look at all nodes. */
 const SHAPES_MAX = 2048;
-export interface PlacementMetrics {
-  indexed: number;
-  searched: number;
-  scanned: number;
-  evaluated: number;
-  /** Decisions that were compared with full evaluation, and those that differed. */
-  checked: number;
-  mismatched: number;
-}
 
 export class Placement {
-  readonly metrics: PlacementMetrics = {
-    indexed: 0,
-    searched: 0,
-    scanned: 0,
-    evaluated: 0,
-    checked: 0,
-    mismatched: 0,
-  };
+  readonly metrics: PlacementMetrics = { ...NO_DECISIONS };
   /** The last decision that was not that of full evaluation; whoever reports it empties it. */
   mismatch = '';
   /** Why the last `decide` found no node. */
   failure: Failure | null = null;
+  /** Those who look at the nodes where full evaluation is called for; null: nobody does. */
+  shards: ShardPort | null = null;
   /** What the last `decide` found to be done before the pod is bound. */
   reservations: readonly Reservation[] = [];
   readonly #options: PlacementOptions;
@@ -173,7 +118,7 @@ export class Placement {
     else this.#priorities.set(priority, count);
   }
 
-  /** The node for a pod, or -1: then `failure` says why. */
+  /** The node for a pod, or -1: then `failure` says why; or SCATTERED: others have to be asked. */
   decide(id: number): number {
     const { pods, identities, profiles } = this.#options;
     this.failure = null;
@@ -191,13 +136,23 @@ export class Placement {
     const { delayed } = task;
     const { devices } = task.podClass;
     if (node === NOT_SO_EASY || devices?.isWrong === true) return this.#evaluate(id, profile);
-    const { checkedEvery } = this.#options;
-    if (checkedEvery > 0 && ++this.#decisions % checkedEvery === 0) {
-      this.#check(id, node, profile);
-    }
+    if (node === SCATTERED) return node;
+    if (this.#isCheckDue) this.#check(id, node, profile);
     if (node < 0) return node;
     if (delayed.length > 0) this.reservations = this.#volumes.reserve(node, delayed, profile);
     return devices === null ? node : this.#reserveDevices(id, node, profile);
+  }
+
+  /** Whether this decision is one of those that are compared with full evaluation. */
+  get #isCheckDue(): boolean {
+    const { checkedEvery } = this.#options;
+    return checkedEvery > 0 && ++this.#decisions % checkedEvery === 0;
+  }
+
+  /** Other where something happened that a full evaluation might see. */
+  get #stamp(): string {
+    const { nodes, objects, nominator } = this.#options;
+    return `${nodes.version} ${objects.changeCount} ${nominator.end}`;
   }
 
   #reserveDevices(id: number, node: number, profile: Profile): number {
@@ -215,8 +170,11 @@ export class Placement {
     return extenders.some((extender) => extender.isInterested(template));
   }
 
-  /** The node for a pod that extenders are interested in, or -1: then `failure` says why. */
-  *decideAsking(id: number): Asking<number> {
+  /**
+   * The node for a pod about which extenders have to be asked, or shards; or -1: then `failure`
+   * says why. `isGone`: whether the pod has gone meanwhile.
+   */
+  *decideAsking(id: number, isGone: () => boolean): Asking<number> {
     const { pods, identities, profiles, view, nominator } = this.#options;
     this.failure = null;
     this.reservations = [];
@@ -224,6 +182,21 @@ export class Placement {
     const profile = profiles.get(schedulerName)?.profile;
     if (profile === undefined) throw new Error(`no profile is named ${schedulerName}`);
     this.metrics.evaluated++;
+    const { shards } = this;
+    if (shards !== null && !this.asks(id) && this.#isScattered(profile)) {
+      this.metrics.scattered++;
+      const { meter } = this.#evaluator;
+      const before = this.#stamp;
+      const tried = yield* scatteredPick(this.#options, shards, id, profile, meter, isGone);
+      shards.decided(tried.how);
+      if (isGone()) return -1;
+      if (tried.how === 'found') {
+        const isSame = before === this.#stamp && pods.news?.size === 0;
+        if (isSame && this.#isCheckDue)
+          this.#check(id, this.#options.nodes.find(tried.name), profile);
+        return this.#reserve(tried.name, tried.cycle);
+      }
+    }
     view.refresh();
     const pod = view.podAt(id);
     return this.#take(yield* this.#evaluator.decideAsking(pod, view, profile, nominator));
@@ -557,7 +530,16 @@ export class Placement {
     this.mismatch = `pod ${view.podAt(id).key}: decided ${chosen}; full evaluation says ${text}`;
   }
 
+  /** Whether shards are to look at the nodes. All must be looked at, and none before others. */
+  #isScattered({ percentageOfNodesToScore }: Profile): boolean {
+    const { nodes, tie, scatteredNodesMin = SCATTERED_NODES_MIN } = this.#options;
+    const percentage = percentageOfNodesToScore ?? this.#options.percentageOfNodesToScore;
+    if (this.shards?.isThere !== true || tie === 'upstream') return false;
+    return percentage === 100 && nodes.count >= Math.max(1, scatteredNodesMin);
+  }
+
   #evaluate(id: number, profile: Profile): number {
+    if (this.#isScattered(profile)) return SCATTERED;
     const { view, nominator } = this.#options;
     this.metrics.evaluated++;
     view.refresh();
@@ -568,7 +550,7 @@ export class Placement {
     const { view, nodes } = this.#options;
     switch (decision.kind) {
       case 'placed':
-        return this.#reserve(this.#walk.pick(decision), decision);
+        return this.#reserve(this.#walk.pick(decision), decision.cycle);
       case 'failed': {
         const { message, rejecters, nomination, clearsNomination, isError, writes } = decision;
         const victims = nomination?.victims.map(({ key }) => view.rowOf(key)) ?? [];
@@ -587,7 +569,7 @@ export class Placement {
   }
 
   /** Asks the plugins for what is to be done before the pod is bound to the node. */
-  #reserve(name: string, { cycle }: Decision & { kind: 'placed' }): number {
+  #reserve(name: string, cycle: Cycle): number {
     const node = cycle.snapshot.node(name);
     const outcome = node === undefined ? [] : cycle.reserve(node);
     if (Array.isArray(outcome)) {

@@ -6,7 +6,7 @@ import { Evaluator } from '../placement/evaluator.ts';
 import { GANG_SCHEDULING } from '../podgroup/gang-cycle.ts';
 import { PodGroups } from '../podgroup/pod-groups.ts';
 import type { ObjectStore } from '../cache/object-store.ts';
-import type { ActiveProfile } from '../placement/placement.ts';
+import type { ActiveProfile } from '../placement/placement-options.ts';
 import type { PodClass } from '../cache/pod-class.ts';
 
 export class Gatekeeper {

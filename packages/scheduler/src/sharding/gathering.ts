@@ -9,6 +9,8 @@ import { EMPTY_REPLY, merged, type Reply } from './protocol/rounds.ts';
 export interface Child {
   readonly hello: Hello;
   send(frame: Uint8Array): void;
+  /** Ends its stream, for this reason. */
+  drop?(why: string): void;
 }
 
 /** Rounds under way at most; the root asks one after another, relays hold a few more. */
@@ -21,43 +23,95 @@ interface Waiting {
 }
 
 export class Gathering {
-  readonly #children = new Set<Child>();
+  /** With what each says of itself now. */
+  readonly #children = new Map<Child, Hello>();
   readonly #byMember = new Map<string, Child>();
+  readonly #incarnations = new Map<string, string>();
   readonly #rounds = new Map<number, Waiting>();
+  /** Octets sent to children and had from them. */
+  sentBytes = 0;
+  readBytes = 0;
 
   /** Names of all shards below, sorted. */
   get members(): string[] {
     return [...this.#byMember.keys()].toSorted();
   }
 
+  /** Of a shard; empty: it has none, or is not there. */
+  incarnationOf(member: string): string {
+    return this.#incarnations.get(member) ?? '';
+  }
+
   get size(): number {
     return this.#children.size;
   }
 
+  /** What any of the children says of itself; undefined: there are none. */
+  get anyHello(): Hello | undefined {
+    return this.#children.values().next().value;
+  }
+
   /** Why a child cannot join; empty: it did. */
   add(child: Child): string {
-    const known = child.hello.members.find((member) => this.#byMember.has(member));
-    if (known !== undefined) return `a shard named ${known} is here already`;
-    this.#children.add(child);
-    for (const member of child.hello.members) this.#byMember.set(member, child);
+    const why = this.#conflict(child, child.hello);
+    if (why !== '') return why;
+    this.#children.set(child, child.hello);
+    this.#enlist(child, child.hello);
     return '';
+  }
+
+  /** Other shards are behind a child. Why they cannot join; empty: they did. */
+  update(child: Child, hello: Hello): string {
+    const before = this.#children.get(child);
+    if (before === undefined) return 'it has not joined';
+    const why = this.#conflict(child, hello);
+    if (why !== '') return why;
+    this.#strike(before);
+    this.#children.set(child, hello);
+    this.#enlist(child, hello);
+    return '';
+  }
+
+  #conflict(child: Child, { members }: Hello): string {
+    const known = members.find((member) => (this.#byMember.get(member) ?? child) !== child);
+    return known === undefined ? '' : `a shard named ${known} is here already`;
+  }
+
+  #enlist(child: Child, { members, incarnations = [] }: Hello): void {
+    for (const [index, member] of members.entries()) {
+      this.#byMember.set(member, child);
+      this.#incarnations.set(member, incarnations[index] ?? '');
+    }
+  }
+
+  #strike({ members }: Hello): void {
+    for (const member of members) {
+      this.#byMember.delete(member);
+      this.#incarnations.delete(member);
+    }
   }
 
   /** A child is gone: rounds that wait for it have failed. */
   remove(child: Child): void {
-    if (!this.#children.delete(child)) return;
-    for (const member of child.hello.members) this.#byMember.delete(member);
+    const hello = this.#children.get(child);
+    if (hello === undefined) return;
+    this.#children.delete(child);
+    this.#strike(hello);
     for (const [number, waiting] of this.#rounds) {
       if (!waiting.missing.has(child)) continue;
-      const trouble = `shard ${child.hello.members.join(', ')} is gone`;
+      const trouble = `shard ${hello.members.join(', ')} is gone`;
       this.#take(number, child, { ...EMPTY_REPLY, trouble });
     }
   }
 
   /** Sends a frame where it belongs; `raw`: its bytes, where they are known. */
   pass(frame: DownFrame, raw: Uint8Array = encodeDown(frame)): void {
-    if (frame.to !== '') this.#byMember.get(frame.to)?.send(raw);
-    else for (const child of this.#children) child.send(raw);
+    const child = frame.to === '' ? undefined : this.#byMember.get(frame.to);
+    if (frame.to !== '' && child === undefined) return;
+    for (const one of child === undefined ? this.#children.keys() : [child]) {
+      this.sentBytes += raw.length;
+      one.send(raw);
+    }
   }
 
   /** Sends a round to all; `done` is called once, with the answers of all as one. */
@@ -69,15 +123,26 @@ export class Gathering {
       return done({ ...EMPTY_REPLY, trouble: 'there are no shards' });
     }
     this.#rounds.set(frame.number, {
-      missing: new Set(this.#children),
+      missing: new Set(this.#children.keys()),
       reply: EMPTY_REPLY,
       done,
     });
     this.pass(frame, raw);
   }
 
+  /** Waits no longer for a round. Returns the children that have not answered it. */
+  giveUp(number: number, why: string): readonly Child[] {
+    const waiting = this.#rounds.get(number);
+    if (waiting === undefined) return [];
+    this.#rounds.delete(number);
+    const late = [...waiting.missing];
+    waiting.done({ ...waiting.reply, trouble: waiting.reply.trouble || why });
+    return late;
+  }
+
   /** A child answered a round. */
   answered(child: Child, number: number, bytes: Uint8Array): void {
+    this.readBytes += bytes.length;
     let reply: Reply;
     try {
       reply = decodeReply(bytes);

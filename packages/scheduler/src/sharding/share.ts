@@ -73,6 +73,14 @@ export class Share {
       case 'order':
         this.#order = change.nodes;
         break;
+      case 'node':
+      case 'nodeGone':
+      case 'pod':
+      case 'podGone':
+      case 'image':
+      case 'object':
+      case 'epoch':
+        throw new Error(`a scenario has no change of kind ${change.kind}`);
     }
   }
 
@@ -93,6 +101,12 @@ export class Share {
         return this.#totals(present, round);
       case 'dryRun':
         return this.#dryRun(present, round);
+      case 'begin':
+      case 'survey':
+      case 'rank':
+      case 'best':
+      case 'sync':
+        return { ...EMPTY_REPLY, trouble: `a scenario has no round of kind ${round.kind}` };
     }
   }
 

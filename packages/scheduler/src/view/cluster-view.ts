@@ -186,22 +186,26 @@ export class ClusterView implements Snapshot {
     return matchableOf(kinds.get(kind.get(id)), this.#nodes.nameOf(id));
   }
 
-  /** A node of the tables as an object, without its pods. */
-  bareNodeAt(id: number): NodeInfo {
+  /** What the tables hold of a node, as an object. */
+  nodeObjectAt(id: number): NodeObject {
     const table = this.#nodes;
     const kind = table.kinds.get(table.kind.get(id));
     const { allocatable } = table.sizes.get(table.size.get(id));
     const name = table.nameOf(id);
     const { labels } = this.matchableAt(id);
-    const object: NodeObject = {
+    return {
       metadata: { name, labels },
       spec: { taints: kind.taints, unschedulable: kind.isCordoned },
       status: { allocatable, declaredFeatures: kind.features },
     };
-    return new NodeInfo(object, this.#imagesOf(id));
   }
 
-  /** A node of the tables as an object. */
+  /** A node of the tables, without its pods. */
+  bareNodeAt(id: number): NodeInfo {
+    return new NodeInfo(this.nodeObjectAt(id), this.#imagesOf(id));
+  }
+
+  /** A node of the tables, with its pods. */
   nodeAt(id: number): NodeInfo {
     const info = this.bareNodeAt(id);
     for (let pod = this.#nodes.firstPod.get(id); pod >= 0; pod = this.#pods.next.get(pod)) {

@@ -21,8 +21,8 @@ export class ImageLocality implements Plugin {
     this.#countsVolumes = countsVolumes;
   }
 
-  scoreTally(_pod: PodInfo, { nodes }: Pick<Snapshot, 'nodes'>): Tally {
-    return new Map([[NODES, nodes.length]]);
+  scoreTally(_pod: PodInfo, { nodes, nodeCount }: Snapshot): Tally | null {
+    return nodeCount === undefined ? new Map([[NODES, nodes.length]]) : null;
   }
 
   preScore(
@@ -30,13 +30,13 @@ export class ImageLocality implements Plugin {
     snapshot: Snapshot,
     _feasible: readonly NodeInfo[],
     _filter: Filter | null,
-    tally: Tally = this.scoreTally(info, snapshot),
+    tally: Tally | null = this.scoreTally(info, snapshot),
   ): PreScoreOutcome {
     const { pod } = info;
     const containers = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])];
     const images = containers.map(({ image }) => imageName(image ?? ''));
     if (this.#countsVolumes) images.push(...volumeImages(pod));
-    const total = tally.get(NODES) ?? 0;
+    const total = snapshot.nodeCount ?? tally?.get(NODES) ?? 0;
     const max = SIZE_MAX * containers.length;
     return scoreEach((node) => {
       let sum = 0;

@@ -317,6 +317,38 @@ export class Cycle {
     );
   }
 
+  /** Raw scores by scorer, in the order of these nodes. */
+  raws(feasible: readonly NodeInfo[], scorers: readonly ActiveScorer[]): number[][] {
+    return scorers.map(({ scorer }) => feasible.map((node) => scorer.score(node)));
+  }
+
+  /** Least and greatest of raw scores, of those scorers that look at them. */
+  rangesOf(raws: readonly number[][], scorers: readonly ActiveScorer[]): Map<string, Range> {
+    const ranges = new Map<string, Range>();
+    for (const [index, { name, scorer }] of scorers.entries()) {
+      const raw = raws[index] ?? [];
+      if (scorer.normalize !== undefined) ranges.set(name, scorer.range?.(raw) ?? rangeOf(raw));
+    }
+    return ranges;
+  }
+
+  /** Weighted totals of `count` nodes, without a word about who gave what. */
+  sums(
+    count: number,
+    raws: readonly number[][],
+    scorers: readonly ActiveScorer[],
+    ranges: ReadonlyMap<string, Range>,
+  ): Float64Array {
+    const sums = new Float64Array(count);
+    if (this.profile.weights.size === 0) return sums.fill(1);
+    for (const [index, { name, weight, scorer }] of scorers.entries()) {
+      const raw = raws[index] ?? [];
+      const scores = scorer.normalize?.(raw, ranges.get(name)) ?? raw;
+      for (let i = 0; i < count; i++) sums[i] = (sums[i] ?? 0) + (scores[i] ?? 0) * weight;
+    }
+    return sums;
+  }
+
   /** Weighted scores; `ranges`: of the raw scores of all nodes, where these are some of them. */
   totals(
     feasible: readonly NodeInfo[],

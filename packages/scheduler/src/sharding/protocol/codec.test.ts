@@ -5,6 +5,7 @@ import { decodeDown, decodeUp, encodeDown, encodeUp } from './frames.ts';
 import { decodeReply, decodeRound, encodeReply, encodeRound } from './round-codec.ts';
 import { EMPTY_REPLY, merged, type Reply, type Round } from './rounds.ts';
 import { decodeState, encodeState, type StateChange } from './state.ts';
+import { OBJECTIONS_MAX, verdictKey, type Summary } from './summary.ts';
 
 /** With the prototype that literals have. */
 const record = <Model extends object>(model: {
@@ -53,7 +54,25 @@ const round: fc.Arbitrary<Round> = fc.oneof(
     isForAll: fc.boolean(),
     wanted: number,
   }),
+  record({
+    kind: fc.constant('begin' as const),
+    ...{ pod: bytes, profile: text, nowMs: number, nominated: fc.array(bytes, { maxLength: 3 }) },
+    ...{ epoch: number, seed: number, nodes: number },
+  }),
+  record({ kind: fc.constantFrom('survey' as const, 'rank' as const), tallies }),
+  record({ kind: fc.constant('best' as const), ranges }),
+  record({ kind: fc.constant('sync' as const) }),
 );
+
+const summary: fc.Arbitrary<Summary> = record({
+  ...{ shards: fc.nat(), stage: fc.nat({ max: 3 }), nodes: fc.nat(), passed: fc.nat({ max: 3 }) },
+  first: text,
+  objections: fc.array(record({ verdict, nodes: fc.nat() }), { maxLength: 3 }),
+  isAgreed: fc.boolean(),
+  best: fc.option(
+    record({ total: fc.integer(), nodes: fc.nat(), name: text, mark: fc.nat({ max: 9 }) }),
+  ),
+});
 
 const reply: fc.Arbitrary<Reply> = record({
   trouble: text,
@@ -79,6 +98,8 @@ const reply: fc.Arbitrary<Reply> = record({
     }),
     { maxLength: 3 },
   ),
+  summary: fc.option(summary),
+  scoreTallies: tallies,
 });
 
 const state: fc.Arbitrary<StateChange> = fc.oneof(
@@ -90,6 +111,22 @@ const state: fc.Arbitrary<StateChange> = fc.oneof(
     images: mapOf(record({ sizeBytes: number, nodes: number })),
   }),
   record({ kind: fc.constant('order' as const), nodes: fc.array(text, { maxLength: 5 }) }),
+  record({
+    kind: fc.constant('node' as const),
+    ...{ id: number, object: bytes, imageNames: fc.array(text, { maxLength: 3 }) },
+  }),
+  record({ kind: fc.constant('nodeGone' as const), id: number }),
+  record({
+    kind: fc.constant('pod' as const),
+    ...{ row: number, node: number, object: bytes, spec: bytes, sums: bytes },
+  }),
+  record({ kind: fc.constant('podGone' as const), row: number }),
+  record({ kind: fc.constant('image' as const), name: text, sizeBytes: number, nodes: number }),
+  record({
+    kind: fc.constant('object' as const),
+    ...{ objectKind: text, key: text, object: bytes },
+  }),
+  record({ kind: fc.constant('epoch' as const), number }),
 );
 
 test('rounds, replies and changes come out as they went in', () => {
@@ -132,8 +169,22 @@ test('bytes that are no message are refused with an error, or read as something'
   }
 });
 
+/** Objections in one order; what a verdict says of so many nodes is said once. */
+function plainSummary(one: Summary | null): object | null {
+  if (one === null || one.objections.length > OBJECTIONS_MAX) return null;
+  const sums = new Map<string, number>();
+  for (const { verdict: said, nodes } of one.objections) {
+    sums.set(verdictKey(said), (sums.get(verdictKey(said)) ?? 0) + nodes);
+  }
+  return { ...one, objections: [...sums].toSorted() };
+}
+
 test('answers are the same in whatever order relays add them up', () => {
-  const plain = reply.map((one) => ({ ...one, trouble: '', fault: null }));
+  // shards have ranges of the nodes that passed
+  const plain = reply.map((one) => {
+    const rest = { ...one, trouble: '', fault: null };
+    return (one.summary?.passed ?? 0) > 0 ? rest : { ...rest, ranges: new Map() };
+  });
   // maps are equal whatever the order of their entries
   const sums = ({ tallies: all }: Reply): object => all;
   fc.assert(
@@ -143,6 +194,7 @@ test('answers are the same in whatever order relays add them up', () => {
       assert.deepEqual(sums(left), sums(right));
       assert.deepEqual(left.verdicts, right.verdicts);
       assert.deepEqual(left.ranges, right.ranges);
+      assert.deepEqual(plainSummary(left.summary), plainSummary(right.summary));
       assert.deepEqual(merged(EMPTY_REPLY, one).totals, one.totals);
     }),
   );

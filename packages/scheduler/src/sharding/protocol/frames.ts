@@ -16,13 +16,18 @@ export interface DownFrame {
   readonly number: number;
 }
 
-/** The first frame that a child sends: who it is. */
+/** Who a child is: its first frame. A relay says so again when shards join or leave it. */
 export interface Hello {
   /** Shards that it is or leads to. */
   readonly members: readonly string[];
+  /** Of each of them a text that no other process of the name has: one that comes again knows
+   *  nothing. Left out where no shard ever comes again. */
+  readonly incarnations?: readonly string[];
   readonly version: string;
   /** Of the configuration that decides; those of all must be equal. */
   readonly configHash: string;
+  /** The configuration itself in JSON, to name a difference by. */
+  readonly configText?: string;
 }
 
 /** From a child up: who it is, or the answer to a round. */
@@ -70,6 +75,8 @@ export function encodeUp({ hello, number, reply }: UpFrame): Buffer {
     record.message(1, (inner) => {
       inner.text(1, hello.version).text(2, hello.configHash);
       for (const member of hello.members) inner.text(3, member);
+      for (const one of hello.incarnations ?? []) inner.text(4, one);
+      if (hello.configText !== undefined) inner.text(5, hello.configText);
     });
   }
   if (reply !== null) record.number(2, number).bytes(3, reply);
@@ -94,14 +101,23 @@ export function decodeUp(bytes: Uint8Array): UpFrame {
 function readHello(bytes: Uint8Array): Hello {
   let version = '';
   let configHash = '';
+  let configText: string | undefined;
   const members: string[] = [];
+  const incarnations: string[] = [];
   readRecord(bytes, (reader) => {
     if (reader.field === 1) version = reader.text();
     else if (reader.field === 2) configHash = reader.text();
     else if (reader.field === 3) members.push(reader.text());
+    else if (reader.field === 4) incarnations.push(reader.text());
+    else if (reader.field === 5) configText = reader.text();
     else return false;
-    if (members.length > MEMBERS_MAX) throw new Error(`more than ${MEMBERS_MAX} members`);
+    if (Math.max(members.length, incarnations.length) > MEMBERS_MAX)
+      throw new Error(`more than ${MEMBERS_MAX} members`);
     return true;
   });
-  return { version, configHash, members };
+  return {
+    ...{ version, configHash, members },
+    ...(incarnations.length === 0 ? {} : { incarnations }),
+    ...(configText === undefined ? {} : { configText }),
+  };
 }

@@ -22,6 +22,11 @@ function mix(value: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
+/** What as good nodes are drawn by: of all, the one with the least. 32 bits. */
+export function markOf(node: string, seed: number): number {
+  return mix(hashText(node, FNV_OFFSET) ^ seed);
+}
+
 export class Rendezvous {
   /** Sorted, so that all agree whatever order they were named in. */
   readonly members: readonly string[];

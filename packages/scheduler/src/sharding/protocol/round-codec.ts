@@ -1,8 +1,10 @@
 /** Rounds and replies as protobuf messages (`sharding.proto`). */
 import type { ProtobufReader } from '@megaplane/wire/protobuf';
-import type { Range, Rejection, Tally, Verdict } from '../../framework/plugin.ts';
+import type { Range, Tally, Verdict } from '../../framework/plugin.ts';
 import { chunkOf, packedOf, readRecord, RecordWriter } from './record.ts';
 import { EMPTY_REPLY } from './rounds.ts';
+import { readSummary, writeSummary, type Summary } from './summary.ts';
+import { readVerdict, writeVerdict } from './verdict-codec.ts';
 import type {
   DryRunOutcome,
   NodeTotals,
@@ -13,8 +15,10 @@ import type {
   ShareVerdicts,
 } from './rounds.ts';
 
-const KINDS = ['prepare', 'filter', 'prescore', 'range', 'totals', 'dryRun'] as const;
-const CODES: readonly Rejection['code'][] = ['unschedulable', 'unresolvable', 'error'];
+const KINDS = [
+  ...(['prepare', 'filter', 'prescore', 'range', 'totals', 'dryRun'] as const),
+  ...(['begin', 'survey', 'rank', 'best', 'sync'] as const),
+] as const;
 
 export function encodeRound(round: Round): Buffer {
   const record = new RecordWriter().number(1, KINDS.indexOf(round.kind) + 1);
@@ -22,6 +26,20 @@ export function encodeRound(round: Round): Buffer {
     case 'prepare':
       record.bytes(2, round.pod).text(3, round.profile).number(4, round.nowMs);
       for (const pod of round.nominated) record.bytes(5, pod);
+      break;
+    case 'begin':
+      record.bytes(2, round.pod).text(3, round.profile).number(4, round.nowMs);
+      for (const pod of round.nominated) record.bytes(5, pod);
+      record.number(14, round.epoch).number(15, round.seed).number(16, round.nodes);
+      break;
+    case 'survey':
+    case 'rank':
+      writeTallies(record, round.tallies);
+      break;
+    case 'best':
+      writeRanges(record, 10, round.ranges);
+      break;
+    case 'sync':
       break;
     case 'filter':
       writeTallies(record, round.tallies);
@@ -55,6 +73,9 @@ export function decodeRound(bytes: Uint8Array): Round {
   let isAmong = false;
   let isForAll = false;
   let wanted = 0;
+  let epoch = 0;
+  let seed = 0;
+  let nodes = 0;
   const nominated: Uint8Array[] = [];
   const among: string[] = [];
   const tallies = new Map<string, Tally>();
@@ -72,11 +93,24 @@ export function decodeRound(bytes: Uint8Array): Round {
     10: (reader) => readRange(chunkOf(reader), ranges),
     12: (reader) => void (isForAll = reader.uint64() > 0),
     13: (reader) => void (wanted = reader.uint64()),
+    14: (reader) => void (epoch = reader.uint64()),
+    15: (reader) => void (seed = reader.uint64()),
+    16: (reader) => void (nodes = reader.uint64()),
   };
   readRecord(bytes, (reader) => taken(takers, reader));
-  switch (KINDS[kind - 1]) {
+  const known = KINDS[kind - 1];
+  switch (known) {
     case 'prepare':
       return { kind: 'prepare', pod, profile, nowMs, nominated };
+    case 'begin':
+      return { kind: 'begin', pod, profile, nowMs, nominated, epoch, seed, nodes };
+    case 'survey':
+    case 'rank':
+      return { kind: known, tallies };
+    case 'best':
+      return { kind: 'best', ranges };
+    case 'sync':
+      return { kind: 'sync' };
     case 'filter':
       return { kind: 'filter', tallies, only };
     case 'prescore':
@@ -103,6 +137,9 @@ export function encodeReply(reply: Reply): Buffer {
   if (fault !== null) record.message(3, (inner) => writeVerdict(inner, fault));
   for (const totals of reply.totals) record.message(7, (inner) => writeTotals(inner, totals));
   for (const outcome of reply.dryRuns) record.message(8, (inner) => writeDryRun(inner, outcome));
+  const { summary } = reply;
+  if (summary !== null) record.message(9, (inner) => writeSummary(inner, summary));
+  writeTallies(record, reply.scoreTallies, 11);
   return record.done();
 }
 
@@ -114,6 +151,8 @@ export function decodeReply(bytes: Uint8Array): Reply {
   const verdicts: ShareVerdicts[] = [];
   const totals: NodeTotals[] = [];
   const dryRuns: DryRunOutcome[] = [];
+  const scoreTallies = new Map<string, Tally>();
+  let summary: Summary | null = null;
   const takers: Readonly<Record<number, (reader: ProtobufReader) => void>> = {
     1: (reader) => void (trouble = reader.text()),
     2: (reader) => void verdicts.push(readShare(chunkOf(reader))),
@@ -121,10 +160,13 @@ export function decodeReply(bytes: Uint8Array): Reply {
     6: (reader) => readTally(chunkOf(reader), tallies),
     7: (reader) => void totals.push(readTotals(chunkOf(reader))),
     8: (reader) => void dryRuns.push(readDryRun(chunkOf(reader))),
+    9: (reader) => void (summary = readSummary(chunkOf(reader))),
     10: (reader) => readRange(chunkOf(reader), ranges),
+    11: (reader) => readTally(chunkOf(reader), scoreTallies),
   };
   readRecord(bytes, (reader) => taken(takers, reader));
-  return { trouble, fault, tallies, ranges, verdicts, totals, dryRuns };
+  const sums = { tallies, ranges, summary, scoreTallies };
+  return { trouble, fault, verdicts, totals, dryRuns, ...sums };
 }
 
 type Takers = Readonly<Record<number, (reader: ProtobufReader) => void>>;
@@ -135,9 +177,9 @@ function taken(takers: Takers, reader: ProtobufReader): boolean {
   return take !== undefined;
 }
 
-function writeTallies(record: RecordWriter, tallies: PluginTallies): void {
+function writeTallies(record: RecordWriter, tallies: PluginTallies, field = 6): void {
   for (const [plugin, tally] of tallies) {
-    record.message(6, (inner) => {
+    record.message(field, (inner) => {
       inner.text(1, plugin);
       for (const [text, amount] of tally) inner.text(2, text).number(3, amount);
     });
@@ -178,24 +220,6 @@ function readRange(bytes: Uint8Array, ranges: Map<string, Range>): void {
   };
   readRecord(bytes, (reader) => taken(takers, reader));
   ranges.set(plugin, { min, max });
-}
-
-function writeVerdict(record: RecordWriter, { plugin, code, reasons }: Verdict): void {
-  record.text(1, plugin).number(2, CODES.indexOf(code));
-  for (const reason of reasons) record.text(3, reason);
-}
-
-function readVerdict(bytes: Uint8Array): Verdict {
-  let plugin = '';
-  let code: Rejection['code'] = 'error';
-  const reasons: string[] = [];
-  const takers: Takers = {
-    1: (reader) => void (plugin = reader.text()),
-    2: (reader) => void (code = CODES[reader.uint64()] ?? 'error'),
-    3: (reader) => void reasons.push(reader.text()),
-  };
-  readRecord(bytes, (reader) => taken(takers, reader));
-  return { plugin, code, reasons };
 }
 
 function writeShare(record: RecordWriter, { member, table, codes, findings }: ShareVerdicts): void {

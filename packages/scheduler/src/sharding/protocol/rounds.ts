@@ -9,10 +9,23 @@
  *     totals    the ranges of all           the weighted scores of each node
  *     dryRun    where evictions may help    who would have to go
  *
+ * A live scheduler asks in fewer words, about all nodes at once:
+ *
+ *     begin     the pod                     what plugins count over nodes
+ *     survey    the tallies of all          how many nodes pass, or why none does
+ *     rank      the score tallies of all    least and greatest raw score of each plugin
+ *     best      the ranges of all           the best node
+ *     sync      nothing                     all that was told before has been taken in
+ *
+ * A shard that knows what it will be asked next says that, too: whoever counts nothing needs no
+ * tallies of others, and where all shards have the same ranges each has used those of all. A pod
+ * that is nothing but a question of room and score is decided about in one round.
+ *
  * Raw scores never leave a shard: their ranges do, so that each shard brings them to 0..100 as if
  * it saw all nodes.
  */
 import type { Range, Tally, Verdict } from '../../framework/plugin.ts';
+import { mergedSummaries, type Summary } from './summary.ts';
 
 /** By plugin. */
 export type PluginTallies = ReadonlyMap<string, Tally>;
@@ -40,7 +53,24 @@ export type Round =
       readonly isForAll: boolean;
       /** Candidates that suffice. */
       readonly wanted: number;
-    };
+    }
+  | {
+      readonly kind: 'begin';
+      readonly pod: Uint8Array;
+      readonly profile: string;
+      readonly nowMs: number;
+      readonly nominated: readonly Uint8Array[];
+      /** Of the members that the nodes are shared out over, from 1 on. */
+      readonly epoch: number;
+      /** What ties are drawn by, 32 bits. */
+      readonly seed: number;
+      /** Of the whole cluster. */
+      readonly nodes: number;
+    }
+  | { readonly kind: 'survey'; readonly tallies: PluginTallies }
+  | { readonly kind: 'rank'; readonly tallies: PluginTallies }
+  | { readonly kind: 'best'; readonly ranges: ReadonlyMap<string, Range> }
+  | { readonly kind: 'sync' };
 
 /** Verdicts of a share, in the order of its nodes: 0 passed, else the place in `table` plus 1. */
 export interface ShareVerdicts {
@@ -82,6 +112,10 @@ export interface Reply {
   readonly fault: Verdict | null;
   readonly totals: readonly NodeTotals[];
   readonly dryRuns: readonly DryRunOutcome[];
+  /** Of the rounds of a live scheduler; null: none. */
+  readonly summary: Summary | null;
+  /** What plugins count for their scores, beside what they count for their filters. */
+  readonly scoreTallies: PluginTallies;
 }
 
 export const EMPTY_REPLY: Reply = {
@@ -92,7 +126,15 @@ export const EMPTY_REPLY: Reply = {
   fault: null,
   totals: [],
   dryRuns: [],
+  summary: null,
+  scoreTallies: new Map(),
 };
+
+/** Nobody counted anything, so that there is nothing that others would have to know. */
+export function areEmpty(tallies: PluginTallies): boolean {
+  for (const tally of tallies.values()) if (tally.size > 0) return false;
+  return true;
+}
 
 /** Two answers as one: what a relay passes on. */
 export function merged(one: Reply, other: Reply): Reply {
@@ -104,7 +146,20 @@ export function merged(one: Reply, other: Reply): Reply {
     fault: one.fault ?? other.fault,
     totals: [...one.totals, ...other.totals],
     dryRuns: [...one.dryRuns, ...other.dryRuns],
+    summary: mergedSummaries(one.summary, other.summary, haveSameRanges(one, other)),
+    scoreTallies: mergedTallies(one.scoreTallies, other.scoreTallies),
   };
+}
+
+/** Who has no node that passed has no ranges either, and agrees with all. */
+function haveSameRanges(one: Reply, other: Reply): boolean {
+  if ((one.summary?.passed ?? 0) === 0 || (other.summary?.passed ?? 0) === 0) return true;
+  if (one.ranges.size !== other.ranges.size) return false;
+  for (const [plugin, { min, max }] of one.ranges) {
+    const range = other.ranges.get(plugin);
+    if (range === undefined || range.min !== min || range.max !== max) return false;
+  }
+  return true;
 }
 
 function mergedTallies(one: PluginTallies, other: PluginTallies): PluginTallies {
