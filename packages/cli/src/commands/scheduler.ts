@@ -5,13 +5,20 @@ import { addElectionFlags, type ElectionFlags } from '../flags/election-flags.ts
 import { addForeignFlags, foreignFlags, foreignWarning } from '../flags/foreign-flags.ts';
 import { addKlogFlags, addLogOptions, logger, withKlogFlags } from '../service/logging.ts';
 import type { Tie } from '@megaplane/scheduler/tie-walk';
-import type { KlogFlags, LogFlags } from '../service/logging.ts';
+import type { KlogFlags, Log, LogFlags } from '../service/logging.ts';
 import { electionMembers, SCHEDULER_FOREIGN } from '../flags/scheduler-flags.ts';
 import { addSecureFlags, secureAddressOf, type SecureFlags } from '../flags/secure-flags.ts';
-import { serve } from '../service/service.ts';
-import { durationOption, flagValues, oneOf, wholeNumber } from '../parsers/flag-parsers.ts';
+import { serve, type Service } from '../service/service.ts';
+import { addMembers } from './scheduler-members.ts';
+import { addMemberTls, FAN_OUT, memberTlsOf, SHARDS_MAX, termsOf } from '../flags/shard-flags.ts';
+import type { MemberFlags } from '../flags/shard-flags.ts';
+import { durationOption, flagValues, hostPort, oneOf } from '../parsers/flag-parsers.ts';
+import { wholeNumber, type HostPort } from '../parsers/flag-parsers.ts';
+import { ownVersion } from '../service/self.ts';
 import type { ExplainFlags } from '../flags/scheduler-files.ts';
 import type { EmulatedVersion } from '@megaplane/scheduler/compatibility';
+import type { SchedulerConfiguration } from '@megaplane/scheduler/configuration/configuration';
+import type { SchedulerService } from '@megaplane/scheduler/run-scheduler';
 
 /** kube-scheduler's. */
 const SECURE_PORT = 10_259;
@@ -20,9 +27,14 @@ const EXPLAIN_TIMEOUT_MS = 15_000;
 /** In one process, so that a scenario can be tried. */
 const EXPLAIN_SHARDS_MAX = 64;
 const EXPLAIN_LEVELS_MAX = 3;
+const ROUND_MS_MAX = 5000;
 const KUBECONFIG_MISSING = "error: required option '--kubeconfig <file>' not specified";
 
-interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags {
+interface Flags extends LogFlags, KlogFlags, ElectionFlags, SecureFlags, MemberFlags {
+  readonly shards?: number;
+  readonly shardsAddress?: HostPort;
+  readonly relayFanOut: number;
+  readonly shardsRoundTimeout: number;
   readonly kubeconfig?: string;
   readonly config?: string;
   readonly writeConfigTo?: string;
@@ -52,6 +64,7 @@ export function schedulerCommand(done: (exitCode: number) => void): Command {
   );
   // What follows `explain` is its own, and what it does not know is refused.
   command.enablePositionalOptions();
+  addMembers(command, done);
   return withExplain(command, done);
 }
 
@@ -184,8 +197,40 @@ function described(): Command {
     );
 }
 
+function withShardOptions(command: Command): Command {
+  const own = command
+    .optionsGroup('Shards:')
+    .option(
+      '--shards <count>',
+      'processes beside this one that look at nodes where no index can tell',
+      wholeNumber(1, SHARDS_MAX),
+    )
+    .option(
+      '--shards-address <host:port>',
+      'where shards join; port 0 = a free one (default: with --shards, on loopback)',
+      hostPort,
+    )
+    .option(
+      '--relay-fan-out <count>',
+      'children of this process and of each relay; relays are started where there are more',
+      wholeNumber(2, SHARDS_MAX),
+      FAN_OUT,
+    )
+    .addOption(
+      durationOption(
+        '--shards-round-timeout <duration>',
+        'shards that answer later are done without',
+        ROUND_MS_MAX,
+      ),
+    );
+  return addMemberTls(own);
+}
+
 function withRunOptions(command: Command): Command {
-  const own = addElectionFlags(command.optionsGroup('Run:'), 'kube-scheduler').option(
+  const own = addElectionFlags(
+    withShardOptions(command).optionsGroup('Run:'),
+    'kube-scheduler',
+  ).option(
     '--metrics-address <host:port>',
     'of /metrics and health by plain HTTP; port 0 = a free one',
     '127.0.0.1:0',
@@ -233,7 +278,8 @@ async function run(flags: Flags, own: Command): Promise<number> {
     const changed = changedGates(gates.value);
     if (changed.length > 0) log('warn', `--feature-gates: no effect here: ${changed.join(', ')}`);
     const secure = await secureAddressOf(flags, SECURE_PORT);
-    return runScheduler({
+    const service = await runScheduler({
+      ...shardsOf(flags, own, configuration),
       secure,
       gates: gates.value,
       flags: flagValues(own),
@@ -251,5 +297,56 @@ async function run(flags: Flags, own: Command): Promise<number> {
       podMaxInUnschedulableMs: flags.podMaxInUnschedulablePodsDuration,
       log,
     });
+    return withShards(service, flags, log);
   });
+}
+
+function shardsOf(flags: Flags, own: Command, configuration: SchedulerConfiguration) {
+  if (flags.shards === undefined && flags.shardsAddress === undefined) return {};
+  const { host, port } = flags.shardsAddress ?? { host: '127.0.0.1', port: 0 };
+  const terms = termsOf(ownVersion(), configuration, flags.plugin, flags.emulatedVersion);
+  const tls = memberTlsOf(own, flags);
+  return { shards: { host, port, terms, tls, roundMsMax: flags.shardsRoundTimeout } };
+}
+
+/** The service with the shards that it starts beside itself, which end with it. */
+async function withShards(service: SchedulerService, flags: Flags, log: Log): Promise<Service> {
+  const { shards } = service;
+  if (shards === null) return service;
+  const { host, port } = shards.address;
+  const listens = `${service.listens}; shards join ${host}:${port}`;
+  if (flags.shards === undefined) return { ...service, listens };
+  const { startShards } = await import('../up/shard-children.ts');
+  try {
+    const children = await startShards({
+      ...{ root: { host, port }, shards: flags.shards, fanOut: flags.relayFanOut },
+      decisive: [
+        ...(flags.config === undefined ? [] : ['--config', flags.config]),
+        ...flags.plugin.flatMap((file) => ['--plugin', file]),
+        ...['--emulated-version', flags.emulatedVersion],
+      ],
+      common: [
+        ...['--log-level', flags.logLevel, '--log-format', flags.logFormat],
+        ...tlsFlagsOf(flags),
+      ],
+      say: (text) => log('info', text),
+    });
+    await shards.joined(flags.shards);
+    const stop = async (): Promise<void> => {
+      await service.stop();
+      await children.stop();
+    };
+    return { ...service, listens, stop };
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+}
+
+function tlsFlagsOf({ shardCertFile, shardKeyFile, shardCaFile }: Flags): readonly string[] {
+  if (shardCertFile === undefined) return [];
+  return [
+    ...['--shard-cert-file', shardCertFile, '--shard-key-file', shardKeyFile ?? ''],
+    ...['--shard-ca-file', shardCaFile ?? ''],
+  ];
 }

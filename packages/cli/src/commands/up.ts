@@ -2,6 +2,7 @@
 /** `megaplane up`: a whole cluster on this machine. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { COMPONENTS, chosenComponents } from '../up/plan.ts';
+import { SHARDS_MAX } from '../flags/shard-flags.ts';
 import { chosenPort, SECURE_PORT, usualPorts } from '../up/ports.ts';
 import type { OutsideFlags } from '../up/outside.ts';
 import type { Component, OutsideOptions } from '../up/plan.ts';
@@ -34,6 +35,7 @@ interface Flags extends OutsideFlags {
   readonly stages?: readonly string[];
   readonly components?: readonly Component[];
   readonly pagePort: number;
+  readonly schedulerShards: number;
   readonly exitWhen?: 'ready' | 'bound';
   readonly dryRun?: true;
   readonly output: 'text' | 'json';
@@ -93,6 +95,12 @@ export function upCommand(done: (exitCode: number) => void): Command {
       '--kubelet-port <port>',
       'of all simulated kubelets (default: 10250, or a free one)',
       wholeNumber(0, 65_535),
+    )
+    .option(
+      '--scheduler-shards <count>',
+      'processes that look at nodes for the scheduler; 0 = none',
+      wholeNumber(0, SHARDS_MAX),
+      0,
     )
     .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)', path)
     .option('--merge-kubeconfig', 'also add the context "megaplane" to ~/.kube/config')

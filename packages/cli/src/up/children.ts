@@ -21,6 +21,12 @@ export interface ChildPlan {
   readonly runtimeFlags: readonly string[];
 }
 
+/** Where a child's lines go. */
+export interface LineLog {
+  write(line: string): void;
+  end(): void;
+}
+
 const READY = /^ready in \d+ ms: (.*)$/;
 const LAST_LINES_MAX = 20;
 
@@ -33,18 +39,20 @@ export class Child {
   /** Told each time when the child is ready. */
   onReady: () => void = () => {};
   #plan: ChildPlan;
-  readonly #log: ChildLog;
+  readonly #log: LineLog;
   readonly #report: (text: string) => void;
   #state: ChildState = { kind: 'stopped' };
   #process: ChildProcess | undefined;
   #lastLines: string[] = [];
   #waiters: (() => void)[] = [];
 
-  constructor(plan: ChildPlan, logFile: string, report: (text: string) => void) {
+  /** `log`: a file, or what takes the lines. */
+  constructor(plan: ChildPlan, log: string | LineLog, report: (text: string) => void) {
     this.name = plan.name;
     this.#plan = plan;
     this.#report = report;
-    this.#log = new ChildLog(logFile, (text) => report(`${this.name}: ${text}`));
+    this.#log =
+      typeof log === 'string' ? new ChildLog(log, (text) => report(`${this.name}: ${text}`)) : log;
   }
 
   /** How it is started from the next time on. */

@@ -30,6 +30,8 @@ export interface UpOptions {
   readonly kubeletPort: number;
   /** Where scheduler and controllers say how they are; 0: nowhere. */
   readonly schedulerPort?: number;
+  /** Processes that look at nodes for the scheduler; 0 or absent: none. */
+  readonly schedulerShards?: number;
   readonly controllersPort?: number;
   /** Where the page is served; 0 or absent: nowhere. */
   readonly pagePort?: number;
@@ -160,6 +162,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       return [
         ...['--kubeconfig', files.kubeconfig('scheduler'), '--leader-elect=false', ...metrics],
         ...healthFlags(options.schedulerPort),
+        ...shardFlags(options.schedulerShards),
       ];
     case 'nodes': {
       const flags = ['--create', `${options.nodes}`];
@@ -197,6 +200,10 @@ function joinFlags(outside: OutsideOptions | undefined): readonly string[] {
   if (outside?.isJoinable !== true) return [];
   const names = ['*', 'bootstrap-signer-controller', 'token-cleaner-controller'];
   return ['--controllers', names.join(','), '--approve-kubelet-serving'];
+}
+
+function shardFlags(shards = 0): readonly string[] {
+  return shards === 0 ? [] : ['--shards', String(shards)];
 }
 
 /** The API server asks for the health of both at their usual ports, as kube-apiserver does. */

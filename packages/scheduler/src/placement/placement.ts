@@ -2,11 +2,9 @@
  * Finds the node of a pod: by the ranked index of its class where that is exact, by full
  * evaluation where the pod or the cluster has something that the index does not know.
  */
-import type { Random } from '@megaplane/base/random';
 import { ClassIndex } from './class-index.ts';
 import { ABSENT, ClassRules, KeptRules } from './topology/class-rules.ts';
 import { ClassScan } from './class-scan.ts';
-import type { ClusterView } from '../view/cluster-view.ts';
 import { Constraints, SPREADS_OVER_CHOSEN } from './topology/constraints.ts';
 import type { Cycle } from '../framework/runtime/cycle.ts';
 import { NO_DECISIONS, type PlacementMetrics, type PlacementOptions } from './placement-options.ts';
@@ -18,7 +16,6 @@ import { Evaluator, type Decision } from './evaluator.ts';
 import { DeviceGate } from './device-gate.ts';
 import { Evictions } from '../preemption/evictions.ts';
 import { Rivals } from '../preemption/rivals.ts';
-import type { Extender } from '../extenders/extender.ts';
 import type { Asking } from '../extenders/extender-rounds.ts';
 import {
   failureOf,
@@ -30,20 +27,14 @@ import {
 } from './topology/failure.ts';
 import type { FastProfile } from './topology/fast-profile.ts';
 import { GroupSearch } from './group-search.ts';
-import type { Identities } from '../cache/identities.ts';
-import { IndexShelf, type IndexKey, type ShelfLimits } from './index-shelf.ts';
+import { IndexShelf, type IndexKey } from './index-shelf.ts';
 import { hasLesser, pickNamed } from './named-pick.ts';
 import { NodeGroups } from '../cache/node-groups.ts';
-import type { NodeTable } from '../cache/node-table.ts';
-import type { Nominator } from './topology/nominator.ts';
-import type { ObjectStore } from '../cache/object-store.ts';
 import { backedResources } from '../dynamicresources/extended-resources.ts';
 import { ONLY_CLAIMS, type PodClass } from '../cache/pod-class.ts';
-import type { PodTable } from '../cache/pod-table.ts';
 import type { Profile } from '../framework/runtime/profile.ts';
 import type { Reservation } from '../framework/reservation.ts';
-import type { TermWatch } from './topology/term-watch.ts';
-import { TieWalk, type Tie } from '../collections/tie-walk.ts';
+import { TieWalk } from '../collections/tie-walk.ts';
 import { VolumeGate } from './volume-gate.ts';
 import { scatteredPick, SCATTERED_NODES_MIN } from './scattered-pick.ts';
 import type { ShardPort } from '../sharding/scatter/summed-try.ts';

@@ -35,6 +35,8 @@ import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 import type { Tie } from '../collections/tie-walk.ts';
 import type { UserPlugin } from '../framework/runtime/user-plugin.ts';
 import { SchedulingLoop } from './scheduling-loop.ts';
+import { openLiveRoot, type LiveRoot, type LiveRootOptions } from '../sharding/live-root.ts';
+import { rootText } from '../sharding/root-text.ts';
 import { COMPATIBILITY, type Compatibility } from '../framework/compatibility.ts';
 import type { Answer } from '../extenders/extender-answer.ts';
 
@@ -64,11 +66,15 @@ export interface SchedulerOptions {
   readonly secure?: SecureAddress | undefined;
   /** Values of the flags by name, for `/flagz`. */
   readonly flags?: ReadonlyMap<string, string>;
+  /** Where shards join that look at the nodes; none: all is done here. */
+  readonly shards?: LiveRootOptions;
   readonly log: Log;
 }
 
 export interface SchedulerService {
   readonly listens: string;
+  /** Null without shards. */
+  readonly shards: Pick<LiveRoot, 'address' | 'joined'> | null;
   stop(): Promise<void>;
   readonly failure: Promise<Error>;
 }
@@ -104,11 +110,13 @@ export async function runScheduler(options: SchedulerOptions): Promise<Scheduler
       : await serveSecurely(secure, client, (request, response) =>
           answerPage(request, response, (asked) => program.pageAt(asked)),
         );
+  const shards = await program.openShards();
   program.start();
   const shown = secured === undefined ? '' : `; secure ${secured.url}`;
   return {
     listens: `${client.server}; metrics ${endpoint.url}/metrics${shown}`,
     failure: program.failure,
+    shards,
     stop: async () => {
       await program.stop();
       client.close();
@@ -136,6 +144,7 @@ class SchedulerProgram {
   readonly #fail: (error: Error) => void;
   readonly #nowMs: () => number;
   #timers: NodeJS.Timeout[] = [];
+  #shards: LiveRoot | null = null;
 
   constructor(client: KubeClient, options: SchedulerOptions) {
     this.#client = client;
@@ -208,6 +217,16 @@ class SchedulerProgram {
     this.#checks = schedulerChecks(this.#election !== null, () => this.#feeds.isSynced);
   }
 
+  /** Takes shards in from now on; null where none are wanted. */
+  async openShards(): Promise<LiveRoot | null> {
+    const { shards, log } = this.#options;
+    if (shards === undefined) return null;
+    const mayLead = (): boolean => this.#election?.isLeader !== false;
+    const onTrouble = (message: string): void => log('warn', message);
+    this.#shards = await openLiveRoot(shards, this.#core, mayLead, onTrouble);
+    return this.#shards;
+  }
+
   /** Why an extender did not bind a pod; empty when it did. */
   async #bindElsewhere(call: ExtenderCall): Promise<string> {
     const answer = await this.#caller.call(call);
@@ -240,6 +259,7 @@ class SchedulerProgram {
     this.#feeds.stop();
     this.#preBinder.stop();
     this.#caller.close();
+    await this.#shards?.close();
   }
 
   pageAt({ path, query, accept }: PageRequest): Page | null {
@@ -265,7 +285,8 @@ class SchedulerProgram {
   #metricsText(): string {
     const own = this.#metrics.text(this.#core, this.#events.dropped);
     const host = this.#client.server.replace(/^[a-z]+:\/\//, '').replace(/\/.*$/, '');
-    return own + this.#client.metrics.requests.text(host);
+    const shards = this.#shards === null ? '' : rootText(this.#shards.host);
+    return own + shards + this.#client.metrics.requests.text(host);
   }
 
   #configz(): string {
@@ -277,7 +298,10 @@ class SchedulerProgram {
     if (question.kind === 'calls') {
       return Promise.all(question.calls.map((call) => this.#caller.call(call)));
     }
-    if (question.kind === 'shards') return [{ ok: false, text: 'there are no shards' }];
+    if (question.kind === 'shards') {
+      const none: Answer = { ok: false, text: 'there are no shards' };
+      return this.#shards?.host.ask(question.round) ?? [none];
+    }
     const slash = question.key.indexOf('/');
     const [namespace, name] = [question.key.slice(0, slash), question.key.slice(slash + 1)];
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`;

@@ -16,7 +16,17 @@ export interface Child {
 /** Rounds under way at most; the root asks one after another, relays hold a few more. */
 export const ROUNDS_MAX = 1024;
 
+export interface GatheringCounts {
+  /** Octets sent to children and had from them. */
+  sentBytes: number;
+  readBytes: number;
+  /** Rounds that all have answered, and how long that took in all. */
+  rounds: number;
+  seconds: number;
+}
+
 interface Waiting {
+  readonly sinceMs: number;
   readonly missing: Set<Child>;
   reply: Reply;
   readonly done: (reply: Reply) => void;
@@ -28,9 +38,13 @@ export class Gathering {
   readonly #byMember = new Map<string, Child>();
   readonly #incarnations = new Map<string, string>();
   readonly #rounds = new Map<number, Waiting>();
-  /** Octets sent to children and had from them. */
-  sentBytes = 0;
-  readBytes = 0;
+  readonly counts: GatheringCounts = { sentBytes: 0, readBytes: 0, rounds: 0, seconds: 0 };
+  readonly #nowMs: () => number;
+
+  /** `nowMs`: milliseconds since any moment. */
+  constructor(nowMs: () => number = () => 0) {
+    this.#nowMs = nowMs;
+  }
 
   /** Names of all shards below, sorted. */
   get members(): string[] {
@@ -109,7 +123,7 @@ export class Gathering {
     const child = frame.to === '' ? undefined : this.#byMember.get(frame.to);
     if (frame.to !== '' && child === undefined) return;
     for (const one of child === undefined ? this.#children.keys() : [child]) {
-      this.sentBytes += raw.length;
+      this.counts.sentBytes += raw.length;
       one.send(raw);
     }
   }
@@ -123,6 +137,7 @@ export class Gathering {
       return done({ ...EMPTY_REPLY, trouble: 'there are no shards' });
     }
     this.#rounds.set(frame.number, {
+      sinceMs: this.#nowMs(),
       missing: new Set(this.#children.keys()),
       reply: EMPTY_REPLY,
       done,
@@ -142,7 +157,7 @@ export class Gathering {
 
   /** A child answered a round. */
   answered(child: Child, number: number, bytes: Uint8Array): void {
-    this.readBytes += bytes.length;
+    this.counts.readBytes += bytes.length;
     let reply: Reply;
     try {
       reply = decodeReply(bytes);
@@ -160,6 +175,8 @@ export class Gathering {
     waiting.reply = merged(waiting.reply, reply);
     if (waiting.missing.size > 0) return;
     this.#rounds.delete(number);
+    this.counts.rounds++;
+    this.counts.seconds += (this.#nowMs() - waiting.sinceMs) / 1000;
     waiting.done(waiting.reply);
   }
 }

@@ -27,6 +27,10 @@ interface Try {
 
 export interface ShareCounts {
   rounds: number;
+  /** That they took. */
+  seconds: number;
+  /** Pods that were asked about. */
+  tries: number;
   changes: number;
   /** Nodes that were looked at. */
   looks: number;
@@ -34,7 +38,7 @@ export interface ShareCounts {
 
 export class LiveShare {
   readonly tables: ShareTables = new ShareTables();
-  readonly counts: ShareCounts = { rounds: 0, changes: 0, looks: 0 };
+  readonly counts: ShareCounts = { rounds: 0, seconds: 0, tries: 0, changes: 0, looks: 0 };
   readonly #profiles: ReadonlyMap<string, Profile>;
   #try: Try | null = null;
 
@@ -73,8 +77,13 @@ export class LiveShare {
     }
   }
 
+  took(seconds: number): void {
+    this.counts.seconds += seconds;
+  }
+
   #begin({ pod, profile, nowMs, nominated, epoch, seed, nodes }: Round & { kind: 'begin' }): Reply {
     this.#try = null;
+    this.counts.tries++;
     const { tables } = this;
     if (epoch !== tables.epoch) {
       const trouble = `the root is at epoch ${epoch}, the shard at ${tables.epoch}`;

@@ -167,8 +167,8 @@ class LiveCluster {
     this.pending.delete(id);
     const spec = { ...pod.spec, nodeName: this.core.nodes.nameOf(node) };
     const bound = { ...pod, spec, status: { phase: 'Running' } };
-    this.placed.set(id, bound as PodObject);
-    this.#see(id, bound as PodObject, false);
+    this.placed.set(id, bound);
+    this.#see(id, bound, false);
   }
 }
 

@@ -4,7 +4,7 @@
  * root decides without the shards: what is slow or gone costs time, never a decision.
  */
 import type { Answer } from '../extenders/extender-answer.ts';
-import type { Child, Gathering } from './gathering.ts';
+import type { Child, Gathering, GatheringCounts } from './gathering.ts';
 import { encodeRound } from './protocol/round-codec.ts';
 import type { Reply, Round } from './protocol/rounds.ts';
 import { encodeState } from './protocol/state.ts';
@@ -42,16 +42,14 @@ const PATIENCE_MS = 10_000;
 
 export interface HostCounts {
   readonly outcomes: Record<Outcome, number>;
-  rounds: number;
   late: number;
-  epochs: number;
   dropped: number;
 }
 
 export class ShardHost implements ShardPort {
   readonly counts: HostCounts = {
     outcomes: { found: 0, failed: 0, unavailable: 0, refused: 0 },
-    ...{ rounds: 0, late: 0, epochs: 0, dropped: 0 },
+    ...{ late: 0, dropped: 0 },
   };
   readonly feed: ShardFeed;
   readonly #options: ShardHostOptions;
@@ -93,6 +91,10 @@ export class ShardHost implements ShardPort {
     return this.#members;
   }
 
+  get traffic(): GatheringCounts {
+    return this.#options.gathering.counts;
+  }
+
   decided(how: Outcome): void {
     this.counts.outcomes[how]++;
   }
@@ -110,7 +112,6 @@ export class ShardHost implements ShardPort {
     this.#incarnations = now;
     this.#members = members;
     this.#epoch++;
-    this.counts.epochs++;
     this.feed.reshard(members, fresh);
     if (members.length > 0) void this.#ready();
     else this.feed.stop();
@@ -181,7 +182,6 @@ export class ShardHost implements ShardPort {
     const { gathering, clock, roundMsMax = ROUND_MS_MAX } = this.#options;
     const { promise, resolve } = Promise.withResolvers<Reply>();
     const number = ++this.#number;
-    this.counts.rounds++;
     const cancel = clock.after(roundMsMax, () => this.#isLate(number, roundMsMax));
     const frame = { to: '', state: null, round: encodeRound(round), number };
     gathering.ask(frame, (reply) => {
