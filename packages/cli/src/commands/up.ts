@@ -96,12 +96,6 @@ export function upCommand(done: (exitCode: number) => void): Command {
       'of all simulated kubelets (default: 10250, or a free one)',
       wholeNumber(0, 65_535),
     )
-    .option(
-      '--scheduler-shards <count>',
-      'processes that look at nodes for the scheduler; 0 = none',
-      wholeNumber(0, SHARDS_MAX),
-      0,
-    )
     .option('--kubeconfig <file>', 'where to write it (default: DATA-DIR/kubeconfig)', path)
     .option('--merge-kubeconfig', 'also add the context "megaplane" to ~/.kube/config')
     .option('--listen-client-urls <urls>', 'also serve the embedded store as etcd there', urls)
@@ -125,6 +119,12 @@ export function upCommand(done: (exitCode: number) => void): Command {
 function addRunOptions(command: Command): Command {
   return command
     .optionsGroup('Run:')
+    .option(
+      '--scheduler-shards <count>',
+      'processes that look at nodes for the scheduler; 0 = none',
+      wholeNumber(0, SHARDS_MAX),
+      0,
+    )
     .option('--components <list>', `of ${COMPONENTS.join(', ')}; -name leaves one out`, components)
     .addOption(
       new Option(
