@@ -80,6 +80,8 @@ const BODY_BYTES_MAX: number = 4 * 1024 * 1024;
 const READ_MS_MAX = 6;
 /** Connections without a request are ended after this time, as by kube-apiserver. */
 const IDLE_MS_MAX = 90_000;
+/** Of one server; `megaplane doctor network` says how many servers a crowd needs. */
+const CONNECTIONS_MAX = 1_000_000;
 
 /** Flags of the command; texts are as given on the command line. */
 export interface ApiserverOptions
@@ -382,7 +384,10 @@ async function openListeners(
   const { handle, ownerOfBody } = server;
   const doors = { handler: handle, bodyOwner: ownerOfBody };
   const { handler, bodyOwner } = withWebFields(options, doors);
-  const bounds = { bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX };
+  const bounds = {
+    ...{ bodyBytesMax: BODY_BYTES_MAX, readMsMax: READ_MS_MAX },
+    connectionsMax: CONNECTIONS_MAX,
+  };
   const streamsMax = options.http2MaxStreamsPerConnection ?? 0;
   const perSource = options.maxConnectionsPerSource ?? 0;
   const limits = {
