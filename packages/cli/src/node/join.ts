@@ -17,7 +17,7 @@ import {
   type JoinFacts,
 } from '@megaplane/network/join/join-files';
 import { isHash, parseToken, type Token } from '@megaplane/network/join/token';
-import { run, StepRecord, stepText } from '@megaplane/network/node/node-network';
+import { readFileOr, run, StepRecord, stepText } from '@megaplane/network/node/node-network';
 import { networkUp, networkWords, type NetworkNodeFlags } from './network-node.ts';
 
 export interface JoinFlags {
@@ -91,9 +91,16 @@ async function settle(
     if (code !== 0) return code;
   }
   const mode = flags.foreground === true ? 'foreground' : 'systemd';
+  const before = readFileOr(CONTAINERD_CONFIG);
   const why = record.perform(steps, { server: address, node: facts.nodeName, mode });
+  const hasNew = readFileOr(CONTAINERD_CONFIG) !== before;
   if (why !== '') return fail(why);
-  if (flags.foreground === true) return foreground(facts);
+  if (flags.foreground === true) {
+    // where systemd is, it is restarted; here it is whoever started it that knows how
+    if (hasNew)
+      process.stderr.write(`megaplane: ${CONTAINERD_CONFIG} is new: restart containerd\n`);
+    return foreground(facts);
+  }
   const fault = startUnits(facts);
   if (fault !== '') return fail(fault);
   process.stdout.write(`${facts.nodeName} joins: kubectl get node ${facts.nodeName}\n`);
@@ -152,9 +159,13 @@ async function factsOf(
   const hasSystemd = existsSync('/run/systemd/system') && flags.foreground !== true;
   const pluginDir = flags.cniBinDir ?? PLUGIN_DIRS.find((dir) => existsSync(join(dir, 'bridge')));
   const main = process.argv[1] ?? 'megaplane';
+  // without it the kubelet looks its own name up first, which takes 20 s where no resolver answers
+  const nodeIp = flags.nodeIp === '' ? cluster.localAddress.replace(/^::ffff:/, '') : flags.nodeIp;
+  // the root of the second version has this file, wherever it is mounted as the only one
+  const hasOldCgroups = !existsSync('/sys/fs/cgroup/cgroup.controllers');
   return {
     ...cluster,
-    ...{ token, nodeName, nodeIp: flags.nodeIp, kubeletConfig, hasSystemd },
+    ...{ token, nodeName, nodeIp, kubeletConfig, hasSystemd, hasOldCgroups },
     kubelet: flags.kubelet,
     megaplane: main,
     runtimeEndpoint: flags.criSocket,

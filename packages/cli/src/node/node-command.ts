@@ -52,7 +52,7 @@ function joinCommand(done: (exitCode: number) => void): Command {
     .option('--discovery-token-unsafe-skip-ca-verification', 'believe the token alone')
     .optionsGroup('Node:')
     .option('--node-name <name>', 'default: the name of this machine')
-    .option('--node-ip <address>', 'which of its addresses the kubelet tells', '')
+    .option('--node-ip <address>', 'that the kubelet tells (by which it reaches the server)', '')
     .option('--kubelet <file>', 'the program (default: the one on PATH)')
     .option('--cri-socket <url>', 'of the runtime', 'unix:///run/containerd/containerd.sock')
     .option('--keep-containerd', 'leave the configuration of containerd as it is')

@@ -1,6 +1,6 @@
 // shell: programs and directories of this machine
 /** `megaplane node reset`: undoes `node join`. */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   KUBELET_DIR,
@@ -40,6 +40,8 @@ export function resetNode({ force, stateDir, dryRun }: ResetFlags): number {
     return 0;
   }
   const { node = '', mode = '' } = record.facts;
+  const kubelet = mode === 'systemd' ? 0 : livingKubelet();
+  if (kubelet > 0) return fail(`the kubelet still runs (${kubelet}): end it first`);
   if (mode === 'systemd') run('systemctl', ['disable', '--now', KUBELET_UNIT, NETWORK_UNIT]);
   const faults = [...stopPods(), ...unmountBelow(KUBELET_DIR)];
   // what the kubelet has made for itself in the directory that was made for it
@@ -51,6 +53,23 @@ export function resetNode({ force, stateDir, dryRun }: ResetFlags): number {
   for (const fault of faults) process.stderr.write(`megaplane: ${fault}\n`);
   if (node !== '') process.stdout.write(`the cluster still has it: kubectl delete node ${node}\n`);
   return faults.length === 0 ? 0 : EXIT_FAILED;
+}
+
+/** The number of a kubelet that its user started; it would start its pods again. 0: none. */
+function livingKubelet(): number {
+  const own = readlinkSync('/proc/self/ns/mnt');
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      // one of a container, or of another machine in a namespace, keeps other files
+      if (readlinkSync(`/proc/${name}/ns/mnt`) !== own) continue;
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+      if (command.includes(`\0--kubeconfig=${KUBELET_KUBECONFIG}\0`)) return Number(name);
+    } catch {
+      // it has ended meanwhile
+    }
+  }
+  return 0;
 }
 
 /** Names of pods, or their uids, that the kubelet keeps here and that have tasks. */

@@ -34,6 +34,8 @@ export interface DiscoveryRequest {
 export interface Cluster {
   readonly server: string;
   readonly authority: string;
+  /** By which of its addresses this machine reaches it. */
+  readonly localAddress: string;
 }
 
 interface Answer {
@@ -41,6 +43,7 @@ interface Answer {
   readonly object: JsonObject;
   /** By how much the server's clock is ahead of ours; 0 where it does not say. */
   readonly aheadMs: number;
+  readonly localAddress: string;
 }
 
 /** Resolves with the cluster; rejects with an Error that says what is wrong and what to do. */
@@ -72,7 +75,7 @@ export async function discover(asked: DiscoveryRequest): Promise<Cluster> {
     );
   }
   if (token.id === '') throw new Error('the token has no id');
-  return cluster;
+  return { ...cluster, localAddress: second.localAddress };
 }
 
 function signedInfo({ object, aheadMs }: Answer, { address, token }: DiscoveryRequest): string {
@@ -99,7 +102,7 @@ function skewText(aheadMs: number): string {
   return `; the clock of this machine is ${seconds} s ${how} the cluster's: set it first`;
 }
 
-function clusterIn(text: string, address: string): Cluster {
+function clusterIn(text: string, address: string): Omit<Cluster, 'localAddress'> {
   let parsed: unknown;
   try {
     parsed = parse(text);
@@ -167,6 +170,8 @@ function get(server: string, path: string, { nowMs, ca, bearer }: GetOptions): P
       'response',
       guarded((answer) => {
         const pieces: Buffer[] = [];
+        // the socket has none any more when the answer has ended
+        const localAddress = answer.socket.localAddress ?? '';
         let bytes = 0;
         answer.on(
           'data',
@@ -181,7 +186,8 @@ function get(server: string, path: string, { nowMs, ca, bearer }: GetOptions): P
           guarded(() => {
             const sentMs = Date.parse(answer.headers.date ?? '');
             const aheadMs = Number.isNaN(sentMs) ? 0 : sentMs - nowMs();
-            resolve({ code: answer.statusCode ?? 0, object: objectOf(pieces), aheadMs });
+            const code = answer.statusCode ?? 0;
+            resolve({ code, object: objectOf(pieces), aheadMs, localAddress });
           }),
         );
       }),

@@ -15,6 +15,8 @@ export interface JoinFacts {
   readonly kubelet: string;
   readonly megaplane: string;
   readonly hasSystemd: boolean;
+  /** The kernel's control groups are those of version 1, which kubelets refuse from 1.35 on. */
+  readonly hasOldCgroups: boolean;
   /** Undefined: containerd is left as it is. */
   readonly containerd?: {
     readonly config: string;
@@ -48,7 +50,7 @@ export function kubeletArgs({ nodeName, nodeIp, runtimeEndpoint }: JoinFacts): r
 
 /** Files and directories, in the order in which they are made. */
 export function joinSteps(facts: JoinFacts): readonly Step[] {
-  const { authority, containerd, hasSystemd, kubeletConfig, network } = facts;
+  const { authority, containerd, hasSystemd, network } = facts;
   const file = (path: string, text: string, mode = INPUT_FILE_MODE): Step => ({
     ...{ kind: 'file', path, text, mode },
   });
@@ -57,7 +59,7 @@ export function joinSteps(facts: JoinFacts): readonly Step[] {
     { kind: 'directory', path: KUBELET_DIR },
     file(`${KUBERNETES}/pki/ca.crt`, authority),
     file(`${KUBERNETES}/bootstrap-kubelet.conf`, bootstrapKubeconfig(facts), SECRET_FILE_MODE),
-    file(`${KUBELET_DIR}/config.yaml`, withCgroups(kubeletConfig, hasSystemd)),
+    file(`${KUBELET_DIR}/config.yaml`, withCgroups(facts)),
   ];
   if (containerd !== undefined) {
     const { config, pluginDir, configDir } = containerd;
@@ -71,8 +73,12 @@ export function joinSteps(facts: JoinFacts): readonly Step[] {
 }
 
 /** Without systemd nobody else keeps cgroups: the kubelet makes them itself. */
-function withCgroups(config: string, hasSystemd: boolean): string {
-  return hasSystemd ? config : config.replace(/^cgroupDriver: systemd$/m, 'cgroupDriver: cgroupfs');
+function withCgroups({ kubeletConfig, hasSystemd, hasOldCgroups }: JoinFacts): string {
+  const config = hasSystemd
+    ? kubeletConfig
+    : kubeletConfig.replace(/^cgroupDriver: systemd$/m, 'cgroupDriver: cgroupfs');
+  const isTold = !hasOldCgroups || /^failCgroupV1:/m.test(config);
+  return isTold ? config : `${config.trimEnd()}\nfailCgroupV1: false\n`;
 }
 
 function bootstrapKubeconfig({ server, authority, token }: JoinFacts): string {

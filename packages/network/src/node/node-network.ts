@@ -10,6 +10,7 @@ import { StepRecord } from './record.ts';
 import { stepText } from './steps.ts';
 
 export { output, run } from './machine.ts';
+export { readFileOr } from './read-file.ts';
 export { StepRecord } from './record.ts';
 export { stepText } from './steps.ts';
 import { addressText, parseAddress, parsePrefix, prefixText, type Prefix } from '../plan/prefix.ts';
