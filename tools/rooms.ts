@@ -101,6 +101,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['plan', 'prefixes as numbers, the plan, what providers do'],
     ['node', 'a machine as a node: steps and how they are undone, CNI'],
     ['gateway', 'ways to IPv4: NAT64, tunnels'],
+    ['crowd', 'connections of all nodes: what they cost servers'],
     ['policy', 'firewalls whose size does not grow'],
     ['join', 'tokens, trust and files of a machine that joins'],
   ],

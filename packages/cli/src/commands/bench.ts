@@ -8,6 +8,8 @@ const BENCHES = {
   store: 'puts over gRPC, beside etcd on the same core',
   wire: 'unary gRPC, beside node:http2 on the same core; memory of idle connections',
   apiserver: 'each kind of request by itself: rates, lists, watches, memory, start',
+  connections: 'thousands of real connections with watches: memory, time, what a million need',
+  reconnect: 'a crowd that comes back, with tickets and with whole handshakes',
   leases: 'renewals of leases through the API server',
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hostile: 'what a kubelet feels beside three clients that push as hard as they can',

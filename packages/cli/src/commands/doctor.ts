@@ -1,6 +1,7 @@
 // shell: standard output
 /** `megaplane doctor`: what this machine can hold, and what to change. */
 import { Command } from 'commander';
+import type { DoctorNetworkFlags } from '../doctor/doctor-network.ts';
 import { oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
 import { NODES_MAX, PODS_MAX } from './up.ts';
 
@@ -13,12 +14,13 @@ interface Flags {
 }
 
 const CONNECTIONS_MAX = 100_000_000;
-const MARKS = { ok: 'ok', advice: 'ADVICE', fault: 'FAULT' } as const;
-const MARK_WIDTH = 8;
-const CHECK_WIDTH = 20;
+const SERVERS_MAX = 100_000;
 
 export function doctorCommand(done: (exitCode: number) => void): Command {
-  return new Command('doctor')
+  const command = new Command('doctor');
+  command.enablePositionalOptions();
+  command.addCommand(doctorNetworkCommand(done));
+  return command
     .summary('what this machine can hold, and what to change')
     .description(
       'Looks at the machine (cores, memory, descriptors, huge pages, ports, limits of the ' +
@@ -37,7 +39,7 @@ export function doctorCommand(done: (exitCode: number) => void): Command {
     .option('-o, --output <format>', 'text or json', oneOf(['text', 'json']), 'text')
     .action(async (flags: Flags) => {
       const { readMachine } = await import('../doctor/machine.ts');
-      const { examine } = await import('../doctor/findings.ts');
+      const { examine, findingsText } = await import('../doctor/findings.ts');
       const machine = await readMachine(flags.dataDir);
       const findings = examine(machine, flags);
       const isSound = findings.every(({ verdict }) => verdict !== 'fault');
@@ -46,12 +48,28 @@ export function doctorCommand(done: (exitCode: number) => void): Command {
         const wanted = { nodes, pods, connections };
         process.stdout.write(`${JSON.stringify({ sound: isSound, wanted, findings, machine })}\n`);
       } else {
-        for (const { check, verdict, found, change } of findings) {
-          const mark = MARKS[verdict].padEnd(MARK_WIDTH);
-          process.stdout.write(`${mark}${check.padEnd(CHECK_WIDTH)}${found}\n`);
-          if (change !== '') process.stdout.write(`${''.padEnd(MARK_WIDTH)}  -> ${change}\n`);
-        }
+        process.stdout.write(findingsText(findings));
       }
       done(isSound ? 0 : 1);
+    });
+}
+
+function doctorNetworkCommand(done: (exitCode: number) => void): Command {
+  return new Command('network')
+    .summary('what a crowd of nodes is to API servers')
+    .description(
+      'Computes connections, descriptors, memory and the time until all are back after a server ' +
+        'is lost, for each API server, and looks whether this machine can be one.\n\n' +
+        'Example: megaplane doctor network --nodes 1000000 --servers 8 --watches 9',
+    )
+    .option('--nodes <count>', 'of the cluster', wholeNumber(1, NODES_MAX), 10_000)
+    .option('--servers <count>', 'API servers', wholeNumber(1, SERVERS_MAX), 1)
+    .option('--connections <count>', 'of a node: kubelet, kube-proxy', wholeNumber(1, 1000), 2)
+    .option('--watches <count>', 'of a node, over its connections', wholeNumber(0, 1000), 9)
+    .option('--cores <count>', 'of a server that answer (ours: one)', wholeNumber(1, 4096), 1)
+    .option('-o, --output <format>', 'text or json', oneOf(['text', 'json']), 'text')
+    .action(async (flags: DoctorNetworkFlags) => {
+      const { doctorNetwork } = await import('../doctor/doctor-network.ts');
+      done(await doctorNetwork(flags));
     });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { examine } from './findings.ts';
+import { examine, examineConnections, findingsText } from './findings.ts';
 import type { Finding, Machine, Wanted } from './findings.ts';
 import { readMachine } from './machine.ts';
 
@@ -90,4 +90,23 @@ test('this machine is read without a fault in the reading', async () => {
   assert(machine.cores >= 1 && machine.memoryBytes > 2 ** 28);
   assert(machine.data.place.endsWith('/surely/not/there'));
   assert(examine(machine, { nodes: 0, pods: 0, connections: 0 }).length >= 5);
+});
+
+test('a machine for a crowd is judged by what comes to it when another server is lost', () => {
+  const wanted = { connections: 250_000, files: 251_000, tracked: 500_000, bytes: 2 ** 34 };
+  const found = (change: Partial<Machine>, more: Partial<typeof wanted> = {}): string =>
+    findingsText(
+      examineConnections({ ...SOUND, ...change }, { ...wanted, ...more }).filter(
+        ({ verdict }) => verdict !== 'ok',
+      ),
+    );
+  assert.match(found({}), /^ADVICE +ports of a proxy .*\n +-> .*one with 9 addresses/);
+  const ports = { localPorts: [1, 260_000] } as const;
+  assert.equal(found(ports), '');
+  assert.match(found({ ...ports, filesHard: 20_000 }), /FAULT .*250,000 connections want 251,000/);
+  assert.match(found({ ...ports, filesOfSystemMax: 100_000 }), /fs\.file-max=252000/);
+  assert.match(found({ ...ports, tcpPagesMax: 1000 }), /tcp_mem="125000 187500 250000"/);
+  assert.match(found({ ...ports, trackedMax: 262_144 }), /conntrack_max=500000/);
+  assert.equal(found({ ...ports, trackedMax: 600_000 }), '');
+  assert.match(found(ports, { bytes: 2 ** 36 }), /FAULT +memory [^]*take more servers/);
 });

@@ -83,11 +83,56 @@ export function examine(machine: Machine, wanted: Wanted): readonly Finding[] {
     synQueue(machine),
     tcpMemory(machine, wanted),
     localPorts(machine, wanted),
-    tracked(machine, wanted),
+    tracked(machine, wanted.connections + 1, wanted.connections * 2),
     maps(machine),
     ports(machine),
     dataDirectory(machine, wanted),
   ].filter((finding) => finding !== undefined);
+}
+
+/** What an API server's machine is judged by where a crowd comes to it. */
+export function examineConnections(machine: Machine, wanted: CrowdWanted): readonly Finding[] {
+  const { connections, files, tracked: entries, bytes } = wanted;
+  const each = { nodes: 0, pods: 0, connections };
+  return [
+    crowdMemory(machine, bytes),
+    descriptors(machine, { ...each, connections: files - FILES_BESIDE }),
+    systemFiles(machine, { ...each, connections: Math.ceil(files / 2) }),
+    acceptQueue(machine),
+    synQueue(machine),
+    tcpMemory(machine, each),
+    sourcePorts(machine, connections),
+    tracked(machine, entries, entries),
+  ].filter((finding) => finding !== undefined);
+}
+
+/** Of one server, the largest that it has to hold: that of a server less. */
+export interface CrowdWanted {
+  readonly connections: number;
+  readonly files: number;
+  readonly tracked: number;
+  /** Of its process and of the kernel together. */
+  readonly bytes: number;
+}
+
+function crowdMemory({ memoryBytes }: Machine, needed: number): Finding {
+  const found = `${size(memoryBytes)}; connections and watches take ${size(needed)}`;
+  if (needed <= memoryBytes) return fine('memory', found);
+  return fault('memory', found, 'take more servers, or larger machines');
+}
+
+/** Nodes have addresses of their own; a proxy before the servers has one, and its ports end. */
+function sourcePorts({ localPorts: range }: Machine, connections: number): Finding | undefined {
+  if (range === undefined) return undefined;
+  const ends = range[1] - range[0] + 1;
+  const found = `one address makes ${count(ends)} connections to one port`;
+  if (ends >= connections) return fine('ports of a proxy', found);
+  const addresses = Math.ceil(connections / ends);
+  return advice(
+    'ports of a proxy',
+    found,
+    `no proxy before the servers, or one with ${addresses} addresses to each of them`,
+  );
 }
 
 function fine(check: string, found: string): Finding {
@@ -201,11 +246,11 @@ function localPorts({ localPorts: range }: Machine, { connections }: Wanted): Fi
   return fine('ports of clients', `${text}, so ${count(connections)} come from ${addresses}`);
 }
 
-function tracked({ trackedMax }: Machine, { connections }: Wanted): Finding | undefined {
+function tracked({ trackedMax }: Machine, least: number, advised: number): Finding | undefined {
   if (trackedMax === undefined) return undefined;
   const found = `net.netfilter.nf_conntrack_max ${count(trackedMax)}`;
-  if (trackedMax > connections) return fine('tracked connections', found);
-  const change = `sysctl -w net.netfilter.nf_conntrack_max=${connections * 2}`;
+  if (trackedMax >= least) return fine('tracked connections', found);
+  const change = `sysctl -w net.netfilter.nf_conntrack_max=${advised}`;
   return fault('tracked connections', found, change);
 }
 
@@ -249,4 +294,18 @@ function count(value: number): string {
 
 function size(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+const MARKS = { ok: 'ok', advice: 'ADVICE', fault: 'FAULT' } as const;
+const MARK_WIDTH = 8;
+const CHECK_WIDTH = 20;
+
+/** A line each, and one below where something is to be changed. */
+export function findingsText(findings: readonly Finding[]): string {
+  let text = '';
+  for (const { check, verdict, found, change } of findings) {
+    text += `${MARKS[verdict].padEnd(MARK_WIDTH)}${check.padEnd(CHECK_WIDTH)}${found}\n`;
+    if (change !== '') text += `${''.padEnd(MARK_WIDTH)}  -> ${change}\n`;
+  }
+  return text;
 }
