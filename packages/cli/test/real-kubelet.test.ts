@@ -25,6 +25,7 @@ before(async () => {
   const printed = megaplane('join-command', '--kubeconfig', cluster.kubeconfig, '--ttl', '1h');
   words = (/^megaplane (node join .*)$/m.exec(printed.stdout)?.[1] ?? '').split(' ');
   first = await segment.addNode(1);
+  first.run(['sh', '-c', 'echo mine > /var/lib/kubelet/of-others']);
   second = await segment.addNode(2);
 });
 after(async () => {
@@ -110,7 +111,8 @@ test(
     pod('two', 'real-2', 'sleep 1000');
     await running('two');
     const url = `http://[${field('one', '.status.podIP')}]:8080/f`;
-    assert.equal(kubectl('exec', 'two', '--', 'wget', '-qO-', url).out, 'here\n');
+    const asked = kubectl('exec', 'two', '--', 'wget', '-T', '20', '-qO-', url);
+    assert.equal(asked.out, 'here\n', asked.err);
   },
 );
 
@@ -147,7 +149,8 @@ test('a node in use is not reset unless it is said, and nothing stays', { skip }
   assert.equal(first.run(['ctr', '-n', 'k8s.io', 'task', 'ls', '-q']).out, '');
   assert.equal(first.run(['cat', '/etc/containerd/config.toml']).out.trim(), CONTAINERD_CONFIG);
   for (const dir of ['/etc/kubernetes', '/var/lib/kubelet', '/etc/cni']) {
-    assert.equal(first.run(['find', dir, '-type', 'f']).out, '', dir);
+    const left = dir === '/var/lib/kubelet' ? `${dir}/of-others\n` : '';
+    assert.equal(first.run(['find', dir, '-type', 'f']).out, left);
   }
   assert.doesNotMatch(first.run(['ip', 'link', 'show']).out, /mp0/);
 });

@@ -1,8 +1,8 @@
 // shell: network namespaces, mounts and programs
 /**
  * Machines for a real kubelet on this one: each has a network namespace, mounts of its own for all
- * directories that kubelets and containerd write, and a containerd. Nothing of the machine below is
- * touched but its cgroups, and an image is made of busybox, so that no registry is asked.
+ * directories that kubelets and containerd write, control groups of its own, and a containerd. An
+ * image is made of busybox, so that no registry is asked.
  */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -33,6 +33,7 @@ export const CONTAINERD_CONFIG = `version = 2
 /** Of the machine below, on the bridge that all are on. */
 export const OUTSIDE = '198.18.77.1';
 const BRIDGE = 'mpreal0';
+const GROUPS = '/sys/fs/cgroup';
 
 const hasProgram = (name: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${name}`]).status === 0;
@@ -133,19 +134,26 @@ export class RealNode {
     ip('-n', name, 'addr', 'add', `fd00:77::${this.#number + 1}/64`, 'dev', 'eth0', 'nodad');
     ip('-n', name, 'route', 'add', 'default', 'via', OUTSIDE);
     ip('-n', name, '-6', 'route', 'add', 'default', 'via', 'fd00:77::1');
-    const kept = join(this.#dir, `cgroup-${this.#number}`);
+    // a kubelet ends whatever it does not know below the root of its control groups
+    const groups = groupMounts();
+    const enter = groups.flatMap(({ place }) => enterGroup(`${place}/${name}`));
+    const again = groups.flatMap(({ place, kind, options }) => [
+      `mkdir -p ${place}`,
+      `mount -t ${kind} ${options === '' ? '' : `-o ${options}`} own ${place}`,
+    ]);
     // /sys shows the interfaces of the namespace in which it was mounted
+    const isOld = groups.every(({ place }) => place !== GROUPS);
     const system = [
-      `mkdir -p ${kept}`,
-      `mount --rbind /sys/fs/cgroup ${kept}`,
       'mount -t sysfs own /sys',
-      `mount --rbind ${kept} /sys/fs/cgroup`,
+      ...(isOld ? [`mount -t tmpfs own ${GROUPS}`] : []),
+      ...again,
     ];
     const mounts = DIRECTORIES.map((one) => `mkdir -p ${one} && mount -t tmpfs own ${one}`);
     const script = [...system, ...mounts, 'echo up', 'exec sleep 1000000'].join(' && ');
-    const inside = ['nsenter', `--net=/var/run/netns/${name}`, 'sh', '-c', script];
-    const args = ['-m', '--propagation', 'slave', ...inside];
-    this.#holder = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const inside = ['nsenter', `--net=/var/run/netns/${name}`, 'sh', '-c', `'${script}'`];
+    const unshare = ['exec', 'unshare', '-m', '-C', '--propagation', 'slave', ...inside];
+    const whole = [...enter, unshare.join(' ')].join(' && ');
+    this.#holder = spawn('sh', ['-c', whole], { stdio: ['ignore', 'pipe', 'inherit'] });
     await firstLine(this.#holder);
     await this.startContainerd();
   }
@@ -163,7 +171,9 @@ export class RealNode {
 
   /** The words that run a program there. */
   #words(words: readonly string[]): string[] {
-    return ['-t', `${this.#holder?.pid ?? 0}`, '-m', '-n', ...words];
+    const enter = groupMounts().map(({ place }) => `echo $$ > ${place}/cgroup.procs`);
+    const shell = ['sh', '-c', [...enter, 'exec "$@"'].join(' && '), 'sh', ...words];
+    return ['-t', `${this.#holder?.pid ?? 0}`, '-m', '-n', '-C', ...shell];
   }
 
   #spawn(words: readonly string[]): ChildProcess {
@@ -205,7 +215,38 @@ export class RealNode {
     await ended(this.#containerd, 'SIGTERM');
     await ended(this.#holder, 'SIGKILL');
     spawnSync('ip', ['netns', 'del', this.#namespace]);
+    for (const { place } of groupMounts()) {
+      spawnSync('find', [`${place}/${this.#namespace}`, '-depth', '-type', 'd', '-delete']);
+    }
   }
+}
+
+interface GroupMount {
+  readonly place: string;
+  readonly kind: string;
+  /** The controller of version 1. */
+  readonly options: string;
+}
+
+/** Control groups as they are mounted here, of version 2 or of version 1. */
+function groupMounts(): readonly GroupMount[] {
+  const found: GroupMount[] = [];
+  for (const line of readFileSync('/proc/self/mounts', 'utf8').split('\n')) {
+    const [, place = '', kind = '', all = ''] = line.split(' ');
+    if (kind === 'cgroup2' && place === GROUPS) return [{ place, kind, options: '' }];
+    if (kind !== 'cgroup') continue;
+    const own = all.split(',').filter((one) => !['rw', 'relatime', 'xattr'].includes(one));
+    const options = own.some((one) => one.startsWith('name=')) ? ['none', ...own] : own;
+    found.push({ place, kind, options: options.join(',') });
+  }
+  return found;
+}
+
+/** Sets of processors and memory are empty in new groups, and take nobody. */
+function enterGroup(dir: string): string[] {
+  const fill = (file: string): string => `cat ${dir}/../${file} > ${dir}/${file}`;
+  const sets = dir.includes('/cpuset/') ? [fill('cpuset.cpus'), fill('cpuset.mems')] : [];
+  return [`mkdir -p ${dir}`, ...sets, `echo $$ > ${dir}/cgroup.procs`];
 }
 
 /** `nsenter` and `ip netns exec` become the program that they start: the signal is its own. */

@@ -1,7 +1,7 @@
 // shell: this machine: its name, programs and clock
 /** `megaplane node join`. */
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { guarded } from '@megaplane/base/deferred';
@@ -10,6 +10,8 @@ import { listAt, stringAt } from '@megaplane/machinery/json';
 import { discover, read, type Cluster } from '@megaplane/network/join/discovery';
 import {
   joinSteps,
+  KUBELET_DIR,
+  KUBELET_HAD,
   KUBELET_KUBECONFIG,
   KUBELET_UNIT,
   kubeletArgs,
@@ -92,7 +94,9 @@ async function settle(
   }
   const mode = flags.foreground === true ? 'foreground' : 'systemd';
   const before = readFileOr(CONTAINERD_CONFIG);
-  const why = record.perform(steps, { server: address, node: facts.nodeName, mode });
+  const kept = record.facts[KUBELET_HAD] ?? JSON.stringify(namesIn(KUBELET_DIR));
+  const told = { server: address, node: facts.nodeName, mode, [KUBELET_HAD]: kept };
+  const why = record.perform(steps, told);
   const hasNew = readFileOr(CONTAINERD_CONFIG) !== before;
   if (why !== '') return fail(why);
   if (flags.foreground === true) {
@@ -180,6 +184,10 @@ async function factsOf(
           },
         }),
   };
+}
+
+function namesIn(dir: string): readonly string[] {
+  return existsSync(dir) ? readdirSync(dir) : [];
 }
 
 function startUnits({ network, containerd }: JoinFacts): string {

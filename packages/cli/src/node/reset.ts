@@ -4,10 +4,12 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'nod
 import { join } from 'node:path';
 import {
   KUBELET_DIR,
+  KUBELET_HAD,
   KUBELET_KUBECONFIG,
   KUBELET_UNIT,
   NETWORK_UNIT,
 } from '@megaplane/network/join/join-files';
+import { parseJson } from '@megaplane/machinery/json-text';
 import { output, run, StepRecord, takeDown } from '@megaplane/network/node/node-network';
 
 export interface ResetFlags {
@@ -44,8 +46,8 @@ export function resetNode({ force, stateDir, dryRun }: ResetFlags): number {
   if (kubelet > 0) return fail(`the kubelet still runs (${kubelet}): end it first`);
   if (mode === 'systemd') run('systemctl', ['disable', '--now', KUBELET_UNIT, NETWORK_UNIT]);
   const faults = [...stopPods(), ...unmountBelow(KUBELET_DIR)];
-  // what the kubelet has made for itself in the directory that was made for it
-  if (faults.length === 0 && record.hasMadeDirectory(KUBELET_DIR)) emptyDirectory(KUBELET_DIR);
+  // certificates, pods and states that the kubelet has made for itself
+  if (faults.length === 0) emptyDirectory(KUBELET_DIR, hadBefore(record));
   rmSync(KUBELET_KUBECONFIG, { force: true });
   faults.push(...takeDown(stateDir, true), ...record.undo());
   if (mode === 'systemd') run('systemctl', ['daemon-reload']);
@@ -106,10 +108,19 @@ function unmountBelow(dir: string): string[] {
     .filter((why) => why !== '');
 }
 
-function emptyDirectory(dir: string): void {
-  if (!existsSync(dir)) return;
+/** Names that others have put there; all of them where an older version has noted none. */
+function hadBefore(record: StepRecord): readonly string[] | undefined {
+  const text = record.facts[KUBELET_HAD];
+  if (text === undefined) return record.hasMadeDirectory(KUBELET_DIR) ? [] : undefined;
+  const names: unknown = parseJson(text);
+  return Array.isArray(names) ? names.filter((one) => typeof one === 'string') : undefined;
+}
+
+function emptyDirectory(dir: string, kept: readonly string[] | undefined): void {
+  if (kept === undefined || !existsSync(dir)) return;
   for (const name of readdirSync(dir)) {
-    if (name !== 'config.yaml') rmSync(join(dir, name), { recursive: true, force: true });
+    const isOurs = name !== 'config.yaml' && !kept.includes(name);
+    if (isOurs) rmSync(join(dir, name), { recursive: true, force: true });
   }
 }
 

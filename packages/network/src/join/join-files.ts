@@ -31,6 +31,8 @@ export interface JoinFacts {
 const KUBERNETES = '/etc/kubernetes';
 const UNITS = '/etc/systemd/system';
 export const KUBELET_DIR = '/var/lib/kubelet';
+/** Fact of the record: names, as JSON, of what was in the kubelet's directory before it joined. */
+export const KUBELET_HAD = 'kubeletHad';
 export const KUBELET_UNIT = 'kubelet.service';
 export const NETWORK_UNIT = 'megaplane-network.service';
 /** A kubelet with it has its own certificate, and the token is of no use any more. */
