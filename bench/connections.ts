@@ -5,7 +5,7 @@
  *     node bench/connections.ts --connections 15000 --watches 6
  *
  * Each connection is one of TLS with a certificate, speaks HTTP/2 and starts the watches of a
- * kubelet one after the other: its node, its pods, services, runtime classes, drivers, a config map.
+ * kubelet one after the other: its node, its pods, services, runtime classes, drivers, one map.
  * At the end nodes are created, and exactly the connections that watch them hear of it. Figures are
  * of the server's process; of the kernel's memory, which holds both ends here, a half is counted.
  * `megaplane doctor network` computes with these figures.

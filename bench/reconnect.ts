@@ -6,7 +6,7 @@
  *
  * Each client has a certificate, as kubelets have, opens a connection of HTTP/2 and waits for the
  * server's SETTINGS. First all come for the first time, with whole handshakes; then all are gone;
- * then all come again with the tickets that they were given, in turns. The server's key is of P-256,
+ * then all come again with the tickets that they were given, in turns. Its key is of P-256,
  * as ours is, and of RSA with 2048 bits, as kubeadm's; a connection without TLS, to a server of the
  * same HTTP/2, is what is left where TLS costs nothing. Figures are milliseconds of the server's
  * processor time for a connection. Goal: with tickets a fifth.
