@@ -11,6 +11,8 @@ import { Watchers } from './watchers.ts';
 
 const DEPLOYMENTS = 20;
 const REPLICAS = 5;
+/** Sets that each keeps of the past: as many are there after three rounds of rollouts. */
+const REVISIONS = 2;
 const WATCHES = 40;
 const WATCHES_A_CYCLE = 8;
 const EVENTS_A_CYCLE = 20;
@@ -36,7 +38,11 @@ export class Life {
     for (let index = 0; index < DEPLOYMENTS; index++) {
       const [made] = kindOf('deployments').made(index);
       if (made === undefined) continue;
-      const spec = { ...(made.body['spec'] as JsonObject), replicas: REPLICAS };
+      const spec = {
+        ...(made.body['spec'] as JsonObject),
+        replicas: REPLICAS,
+        revisionHistoryLimit: REVISIONS,
+      };
       await this.#must('POST', made.path, { ...made.body, spec });
     }
   }

@@ -3,6 +3,7 @@
  * The owners of fields on their way out: an object keeps references to templates (see machinery's
  * `field-templates`), first in its metadata; readers get the entries.
  */
+import { ownText } from '@megaplane/base/bytes';
 import {
   templateOf,
   type Template,
@@ -112,7 +113,7 @@ function isId(bytes: Buffer, from: number, id: string): boolean {
 function timeOf(seconds: number): Buffer {
   const known = times.get(seconds);
   if (known !== undefined) return known;
-  const text = Buffer.from(`${timeText(seconds)}"`, 'latin1');
+  const text = ownText(`${timeText(seconds)}"`, 'latin1');
   if (times.size >= TIMES_MAX) times.clear();
   times.set(seconds, text);
   return text;

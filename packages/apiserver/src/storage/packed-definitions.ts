@@ -7,6 +7,7 @@
  * values of both forms may lie beside each other.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { ownBytes } from '@megaplane/base/bytes';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { BETA_HEAD } from '@megaplane/machinery/custom/definition-beta';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
@@ -72,7 +73,7 @@ export class RecentDefinitions {
 
   /** Keeps a copy of what was written at a revision. */
   note(revision: number, value: Buffer): void {
-    this.#keep(revision, Buffer.from(value));
+    this.#keep(revision, ownBytes(value, 0, value.length));
   }
 
   #keep(revision: number, value: Buffer): void {

@@ -128,3 +128,14 @@ test('a view of an array as a Buffer shares its memory', () => {
   assert.deepEqual([array[0], buffer.length], [9, 2]);
   assert.equal(bytes.asBuffer(buffer), buffer);
 });
+
+test('what is kept long has memory of its own, and keeps no pool', () => {
+  for (const text of ['', 'plain', 'größer \u{1f600}', '\ud800']) {
+    const own = bytes.ownText(text);
+    assert.equal(own.buffer.byteLength, own.length);
+    assert.deepEqual(own, Buffer.from(text));
+  }
+  assert.deepEqual(bytes.ownText('é', 'latin1'), Buffer.from([0xe9]));
+  const copied = bytes.ownBytes(Buffer.from('abcd'), 1, 3);
+  assert.deepEqual([copied.toString(), copied.buffer.byteLength], ['bc', 2]);
+});

@@ -79,6 +79,13 @@ export function ownBytes(bytes: Uint8Array, start: number, end: number): Buffer 
   return own;
 }
 
+/** The same of a text. */
+export function ownText(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): Buffer {
+  const own = Buffer.allocUnsafeSlow(Buffer.byteLength(text, encoding));
+  own.write(text, encoding);
+  return own;
+}
+
 /** Whether a range begins with the bytes of `prefix`. */
 export function startsWith(
   bytes: Uint8Array,

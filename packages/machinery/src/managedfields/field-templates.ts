@@ -12,6 +12,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { ownText } from '@megaplane/base/bytes';
 import { parseJson } from '../json/json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { decodeFields } from './field-set-codec.ts';
@@ -119,10 +120,10 @@ function add(manager: Manager, text: string, kept = ''): string {
   const end = subresource === '' ? '}' : `,"subresource":${goJson(subresource)}}`;
   const rest = pieces.map((piece, index) => {
     const start = index === 0 ? ',"fieldsType":"FieldsV1","fieldsV1":' : '';
-    return Buffer.from(`${start}${piece}${index === pieces.length - 1 ? end : ''}`);
+    return ownText(`${start}${piece}${index === pieces.length - 1 ? end : ''}`);
   });
   const ownerId = managerId(manager);
-  templates.set(id, { id, manager, ownerId, pieces, head: Buffer.from(head), rest });
+  templates.set(id, { id, manager, ownerId, pieces, head: ownText(head), rest });
   ids.set(text, id);
   letters += text.length * 2;
   return id;

@@ -9,6 +9,7 @@
  * Labels are made of letters, digits, `-`, `_`, `.` and `/`, so their JSON text has no escapes and
  * equal labels are equal bytes.
  */
+import { ownBytes } from '@megaplane/base/bytes';
 import { matches, MemberCursor } from '../json/scan.ts';
 import { integerOf, OPERATORS, type LabelSelector } from './selectors.ts';
 
@@ -56,7 +57,7 @@ export class LabelProgram {
       }
       this.firstValue[i + 1] = values.length / 2;
     }
-    this.text = Buffer.concat(parts);
+    this.text = ownBytes(Buffer.concat(parts), 0, at);
     this.values = Uint32Array.from(values);
   }
 }

@@ -18,6 +18,7 @@ import {
   formatLabelSelector,
   labelSelectorErrors,
   labelSelectorOf,
+  mapSelector,
   matchesLabels,
   NOTHING,
   OPERATORS,
@@ -313,4 +314,9 @@ test('recorded selectors are refused with the recorded words, or parse', () => {
     }
   }
   assert(refused >= 15, `only ${refused} were refused`);
+});
+
+test('a selector that is kept keeps no more than its own bytes', () => {
+  const program = new LabelProgram(mapSelector({ app: 'web', tier: 'front' }));
+  assert.equal(program.text.buffer.byteLength, program.text.length);
 });

@@ -2,6 +2,7 @@
 /** Protobuf bodies of one kind as JSON text, for those who compare bytes: see `message-text.ts`. */
 
 import { assert } from '@megaplane/base/assert';
+import { ownText } from '@megaplane/base/bytes';
 import { BackwardWriter } from './backward-writer.ts';
 import { textPlanOf, type TextPlan } from './message-plans.ts';
 import { MessageText } from './message-text.ts';
@@ -22,7 +23,7 @@ export class BodyText {
     const type = findTypeOfKind(apiVersion, kind);
     assert(type !== undefined, 'a kind of the built-in API');
     this.#plan = textPlanOf(type);
-    this.#head = Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}"`);
+    this.#head = ownText(`{"kind":"${kind}","apiVersion":"${apiVersion}"`);
     const out = new BackwardWriter();
     closeEnvelope(out, out.mark(), apiVersion, kind);
     const envelope = out.take();

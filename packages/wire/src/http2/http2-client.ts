@@ -5,7 +5,7 @@
  * Fields given as `PreparedFields` are encoded once per connection: later requests copy the octets
  * and write only their path, as long as the dynamic table has not changed.
  */
-import { copyBytes } from '@megaplane/base/bytes';
+import { copyBytes, ownBytes } from '@megaplane/base/bytes';
 import type {
   ClientConnection,
   ClientStream,
@@ -222,8 +222,8 @@ export class Http2Client extends Http2Session implements ClientConnection {
         epoch,
         method,
         path: indexPath ? path : null,
-        before: Buffer.from(bytes.subarray(first, indexPath ? at : middle)),
-        after: Buffer.from(bytes.subarray(indexPath ? at : after, at)),
+        before: ownBytes(bytes, first, indexPath ? at : middle),
+        after: ownBytes(bytes, indexPath ? at : after, at),
       };
       this.#remember(prepared, known);
     }
