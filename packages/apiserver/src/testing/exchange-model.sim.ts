@@ -51,6 +51,10 @@ export class ConnectionModel implements Connection {
     this.held--;
   }
 
+  abort(): void {
+    // a model has no peer
+  }
+
   drain(): void {
     // nothing is queued in a model
   }

@@ -148,6 +148,14 @@ export class EtcdContext {
     connection.hold();
   }
 
+  /** Nothing is published any more: who waits for that hears of it by losing its connection. */
+  endHeld(): void {
+    for (const { connection } of this.#held.splice(0)) {
+      this.#heldByConnection.delete(connection.id);
+      connection.abort(ETCD.timeout.text);
+    }
+  }
+
   #letGo(): void {
     const published = this.store.publishedChange;
     const held = this.#held;

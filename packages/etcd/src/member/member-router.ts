@@ -28,6 +28,8 @@ const RANGE = '/etcdserverpb.KV/Range';
 const WATCH = '/etcdserverpb.Watch/Watch';
 /** A read that the group does not come along with for so long has failed. */
 const READ_MS_MAX = 7000;
+/** What the journal has not taken for so long has failed; etcd waits as long for its own. */
+const WRITE_MS_MAX = 7000;
 /** Asked of one member. */
 const HERE = new Set([
   ...['Status', 'Defragment', 'Hash', 'HashKV', 'Snapshot', 'MoveLeader', 'Downgrade'].map(
@@ -65,6 +67,8 @@ export interface RouterParts {
   readonly link: LeaderLink;
   /** Users are known by what only the member knows that let them in. */
   readonly passesUsers: () => boolean;
+  /** Ends connections whose answers wait for the journal. */
+  readonly endHeld: () => void;
   readonly nowMs: () => number;
 }
 
@@ -77,6 +81,9 @@ export class MemberRouter implements Router {
   /** The next question, which nobody has asked yet. */
   #nextIndex: Promise<number | EtcdFailure> | null = null;
   #lastIndex: Promise<unknown> = Promise.resolve();
+  /** The last change that was published, and when a look found it first. */
+  #movedTo = -1;
+  #movedMs = 0;
 
   constructor(parts: RouterParts) {
     this.#parts = parts;
@@ -223,13 +230,24 @@ export class MemberRouter implements Router {
     for (const { go } of ready) go(null);
   }
 
-  /** Reads that have waited for too long fail. */
+  /** Reads that have waited for too long fail, and so do writes that the journal does not take. */
   tick(): void {
     const nowMs = this.#parts.nowMs();
+    this.#lookAtWrites(nowMs);
     const late = this.#waiting.filter(({ untilMs }) => untilMs <= nowMs);
     if (late.length === 0) return;
     this.#waiting = this.#waiting.filter(({ untilMs }) => untilMs > nowMs);
     for (const { go } of late) go(ETCD.timeout);
+  }
+
+  /** Answers that wait are written already; their connections end, as with a leader that failed. */
+  #lookAtWrites(nowMs: number): void {
+    const { member, store, endHeld } = this.#parts;
+    const { publishedChange } = store;
+    if (!member.isLeader || !store.isPending || publishedChange !== this.#movedTo) {
+      this.#movedTo = publishedChange;
+      this.#movedMs = nowMs;
+    } else if (nowMs - this.#movedMs > WRITE_MS_MAX) endHeld();
   }
 
   stream(path: string, here: GrpcCallFactory): GrpcCallFactory {

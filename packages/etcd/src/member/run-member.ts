@@ -228,6 +228,7 @@ class MemberParts {
         this.#context = context;
         this.#router = new MemberRouter({
           ...{ member, store: this.#store, link: this.#link, nowMs: SHELL_WORLD.nowMs },
+          endHeld: () => context.endHeld(),
           passesUsers: () => auth.state.enabled && !auth.sharesTokens,
         });
         return this.#router;

@@ -38,6 +38,10 @@ export class SimulatedConnection implements Connection {
     this.#holds--;
   }
 
+  abort(): void {
+    this.#isCut = true;
+  }
+
   drain(): void {}
 
   onceClosed(): void {}

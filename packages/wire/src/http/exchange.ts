@@ -78,6 +78,8 @@ export interface Connection {
   hold(): void;
   /** Undoes one `hold()`. A bug (assertion) without one. Harmless after the connection closed. */
   release(): void;
+  /** Ends it at once: what is held never leaves. HTTP/2 tells the peer why. */
+  abort(why: string): void;
   /** Lets the exchanges in flight finish and takes no new ones (GOAWAY, `connection: close`). */
   drain(): void;
   /** Calls back once when the connection is gone. At once (in the next turn) if it is already. */

@@ -107,6 +107,10 @@ export class Http1Server implements Protocol, ExchangeHost, UpgradeHost {
     if (this.#holds === 0) this.changed();
   }
 
+  abort(_why: string): void {
+    this.#destroy('aborted');
+  }
+
   onceClosed(callback: () => void): void {
     if (this.#state === 'closed') endOfTurn(callback);
     else this.#closeCallbacks.push(callback);

@@ -249,6 +249,19 @@ test('a PING is answered ahead of what a hold or a window keeps back', () => {
   );
 });
 
+test('the first frame is SETTINGS, also where the first request asks for a hold', () => {
+  const peer = new Peer((exchange) => {
+    exchange.connection.hold();
+    exchange.respond(200, null, 'held');
+  });
+  peer.send(Buffer.concat([HELLO, get(1)]));
+  peer.send(frame(FRAMES.ping, 0, 0, Buffer.from('12345678')));
+  const types = peer.frames().map(({ type }) => type);
+  assert.equal(types[0], FRAMES.settings);
+  assert(types.includes(FRAMES.ping));
+  assert(!types.includes(FRAMES.headers));
+});
+
 test('a connection that was not read for a hold is read again after it', () => {
   let held = 0;
   const peer = new Peer((exchange) => {

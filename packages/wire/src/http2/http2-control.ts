@@ -86,7 +86,8 @@ export abstract class Http2Control extends Http2Sender {
   /** SETTINGS, and the connection's window beyond the default. Once, at the start. */
   protected sendSettings(server: boolean): void {
     const limits = this.limits;
-    const out = this.reserve(128);
+    // a client's come behind its preface; a server's leave first, whatever is held
+    const out = server ? this.reserveFirst(128) : this.reserve(128);
     const start = out.at;
     let at = start + FRAME_HEAD_BYTES;
     if (server) {

@@ -163,6 +163,13 @@ export abstract class Http2Sender {
     this.data.flush(this.transport);
   }
 
+  /** Room for what no hold keeps back, also one that comes before it has left. */
+  protected reserveFirst(count: number): Output {
+    this.control.reserve(count);
+    if (!this.inTurn) this.transport.requestFlush();
+    return this.control;
+  }
+
   /** Room for a frame that a hold must not keep back. */
   reserveControl(count: number): Output {
     if (this.holds === 0) return this.reserve(count);

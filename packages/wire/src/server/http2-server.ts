@@ -91,6 +91,10 @@ export class Http2Server extends Http2Session implements Connection {
     if (this.#drain === 'final') this.transport.requestTurn();
   }
 
+  abort(why: string): void {
+    this.fail(ERRORS.internal, why);
+  }
+
   onceClosed(callback: () => void): void {
     if (this.#isClosed) endOfTurn(callback);
     else (this.#closeCallbacks ??= []).push(callback);
