@@ -9,7 +9,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import type { PeerCertificate } from 'node:tls';
 import { afterMs, unawaited } from '@megaplane/base/deferred';
+import { serverNameFault } from '@megaplane/base/tls-parts';
 import type {
   AppendOutcome,
   EndOutcome,
@@ -38,6 +41,7 @@ import {
   credsAuthenticator,
   errors,
   nkeyAuthenticator,
+  type TlsOptions,
 } from '@nats-io/transport-node';
 
 /** What a server takes without other configuration; less what headers need. */
@@ -368,16 +372,45 @@ function connectOptions(options: NatsJournalOptions): NodeConnectionOptions {
     maxPingOut: 2,
     timeout: 5000,
     noAsyncTraces: true,
+    // credentials that have run out may be renewed: their file is read at each attempt
+    ignoreAuthErrorAbort: true,
     ...(user === undefined ? {} : { user, pass: password ?? '' }),
     ...(authenticator === undefined ? {} : { authenticator }),
-    ...(tls === null
-      ? {}
-      : {
-          tls: {
-            ...(tls.ca === undefined ? {} : { caFile: tls.ca }),
-            ...(tls.cert === undefined ? {} : { certFile: tls.cert }),
-            ...(tls.key === undefined ? {} : { keyFile: tls.key }),
-          },
-        }),
+    ...(tls === null ? {} : { ignoreClusterUpdates: true, tls: tlsOptions(tls, servers) }),
   };
+}
+
+/**
+ * The client tells TLS no name of a server that is named by its address, and certificates are then
+ * held against `localhost`. Here they are held against the addresses that were given.
+ */
+function tlsOptions(
+  { ca, cert, key }: NonNullable<NatsJournalOptions['tls']>,
+  servers: readonly string[],
+): TlsOptions {
+  const hosts = servers.map((server) => hostOf(server));
+  const named = {
+    checkServerIdentity: (host: string, certificate: PeerCertificate): Error | undefined => {
+      if (hosts.includes(host)) return serverNameFault(host, certificate);
+      const faults = hosts
+        .filter((one) => isIP(one) !== 0)
+        .map((one) => serverNameFault(one, certificate));
+      return faults.length === 0 ? serverNameFault(host, certificate) : firstFault(faults);
+    },
+  };
+  return {
+    ...named,
+    ...(ca === undefined ? {} : { caFile: ca }),
+    ...(cert === undefined ? {} : { certFile: cert }),
+    ...(key === undefined ? {} : { keyFile: key }),
+  };
+}
+
+function firstFault(faults: readonly (Error | undefined)[]): Error | undefined {
+  return faults.includes(undefined) ? undefined : faults[0];
+}
+
+/** `10.0.0.1:4222`, `[::1]:4222` or a name, without the port. */
+function hostOf(server: string): string {
+  return server.replace(/:\d+$/, '').replaceAll(/[[\]]/g, '');
 }

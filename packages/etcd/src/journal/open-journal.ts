@@ -94,17 +94,25 @@ export async function openJournal(
   return await openNats(asked, access, log);
 }
 
+function fileOf(flag: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`${flag}: cannot be read (${(error as Error).message})`, { cause: error });
+  }
+}
+
 function openEtcd(asked: Asked, access: JournalAccess, log: (message: string) => void): Journal {
   only(asked.options, ['compact']);
   if (asked.user !== '')
     throw new Error('--journal: etcd takes certificates, not a user and password');
   const protocol = asked.scheme === 'etcds' ? 'https' : 'http';
   const list = asked.servers.map((server) => `${protocol}://${server}`).join();
-  const read = (file: string): Buffer => readFileSync(file);
+  const { ca, cert, key } = access;
   const tls = (): ConnectTls => ({
-    ...(access.ca === undefined ? {} : { ca: read(access.ca) }),
-    ...(access.cert === undefined ? {} : { cert: read(access.cert) }),
-    ...(access.key === undefined ? {} : { key: read(access.key) }),
+    ...(ca === undefined ? {} : { ca: fileOf('--journal-cacert', ca) }),
+    ...(cert === undefined ? {} : { cert: fileOf('--journal-cert', cert) }),
+    ...(key === undefined ? {} : { key: fileOf('--journal-key', key) }),
   });
   if (protocol === 'https') tls();
   return new EtcdJournal({
@@ -116,6 +124,17 @@ function openEtcd(asked: Asked, access: JournalAccess, log: (message: string) =>
   });
 }
 
+function filesOf({ ca, cert, key, credentials, nkey }: JournalAccess): [string, string][] {
+  const all: [string, string | undefined][] = [
+    ['--journal-cacert', ca],
+    ['--journal-cert', cert],
+    ['--journal-key', key],
+    ['--journal-credentials', credentials],
+    ['--journal-nkey', nkey],
+  ];
+  return all.filter((one): one is [string, string] => one[1] !== undefined);
+}
+
 async function openNats(
   asked: Asked,
   access: JournalAccess,
@@ -125,6 +144,7 @@ async function openNats(
   const replicas = Number(asked.options.get('replicas') ?? 1);
   if (![1, 2, 3, 4, 5].includes(replicas)) throw new Error('--journal: replicas= is 1 to 5');
   const storage = asked.options.get('storage') ?? 'file';
+  for (const [flag, path] of filesOf(access)) fileOf(flag, path);
   if (storage !== 'file' && storage !== 'memory') {
     throw new Error('--journal: storage= is file or memory');
   }
