@@ -6,6 +6,7 @@ import { traceCommand } from './bench-trace.ts';
 /** Each is a program of its own, `bench/<name>.ts`, with flags of its own. */
 const BENCHES = {
   store: 'puts over gRPC, beside etcd on the same core',
+  journal: 'groups of stores on a journal, beside three members of etcd',
   wire: 'unary gRPC, beside node:http2 on the same core; memory of idle connections',
   apiserver: 'each kind of request by itself: rates, lists, watches, memory, start',
   connections: 'thousands of real connections with watches: memory, time, what a million need',
