@@ -10,7 +10,7 @@ import {
   unusedApiserverFlags,
   versionText,
 } from '../flags/apiserver-flags.ts';
-import { addJournalAccess } from '../flags/journal-flags.ts';
+import { addJournalAccess, addLeaderLease } from '../flags/journal-flags.ts';
 import { foreignWarning } from '../flags/foreign-flags.ts';
 import { addLogOptions, adjustableLogger, withKlogFlags } from '../service/logging.ts';
 import { serve } from '../service/service.ts';
@@ -58,7 +58,7 @@ function addDataOptions(command: Command): Command {
       flagValue,
     )
     .optionsGroup('Data of a group of stores, in place of the embedded store (+):');
-  addJournalAccess(command, 'its state is held here');
+  addLeaderLease(addJournalAccess(command, 'its state is held here'));
   return command
     .optionsGroup('Data in etcd, in place of the embedded store:')
     .option('--etcd-servers <urls>', 'members of an etcd cluster, by commas')

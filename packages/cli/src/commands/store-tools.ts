@@ -1,13 +1,15 @@
-/** `megaplane store snapshot|import|hash|verify|hand-over`: tools beside the server. */
+/** `megaplane store snapshot|import|hash|verify|hand-over|reseed`: tools beside the server. */
 import { Command } from 'commander';
+import { addJournalAccess } from '../flags/journal-flags.ts';
 import { oneOf, path, wholeNumber } from '../parsers/flag-parsers.ts';
+import type { reseedGroup } from '../store/reseed.ts';
 
 type Done = (exitCode: number) => void;
 
 export function storeTools(done: Done): readonly Command[] {
   return [
     ...[snapshotCommand(done), importCommand(done), hashCommand(done), verifyCommand(done)],
-    handOverCommand(done),
+    ...[handOverCommand(done), reseedCommand(done)],
   ];
 }
 
@@ -132,6 +134,26 @@ function handOverCommand(done: Done): Command {
   addOutput(addRemoteFlags(command)).action(async (flags: object) => {
     const { handOver } = await import('../store/hand-over.ts');
     done(await handOver(flags));
+  });
+  return command;
+}
+
+function reseedCommand(done: Done): Command {
+  const command = new Command('reseed')
+    .summary('begin a group anew, on a journal that is empty')
+    .description(
+      'For a journal that was deleted, emptied or damaged: a new group begins with the copy of ' +
+        'the state that one member has. With --data-dir it begins with what a store on files ' +
+        'has, which must be stopped. The members of the old group must be stopped, too.\n\n' +
+        'Example: megaplane store reseed --journal nats://10.0.0.1:4222/group2 --state-dir ./a',
+    );
+  addJournalAccess(command, 'an empty one')
+    .requiredOption('--state-dir <dir>', "a member's copy of the state", path)
+    .option('--data-dir <dir>', 'makes that copy of the files of a store', path)
+    .option('--accept-loss', 'go on without what was written after the copy');
+  addOutput(command).action(async (flags: Parameters<typeof reseedGroup>[0]) => {
+    const { reseedGroup: work } = await import('../store/reseed.ts');
+    done(await work(flags));
   });
   return command;
 }

@@ -15,16 +15,19 @@ export interface JournalFlags extends JournalAccessFlags {
 const LEASE_MS_MIN = 500;
 const LEASE_MS = 3000;
 
-/** What opens a journal, and how long its members wait for a leader. */
+export function addLeaderLease(command: Command): Command {
+  return command.option(
+    '--leader-lease <duration>',
+    'so long a silent leader is waited for (default 3s)',
+    durationFrom(LEASE_MS_MIN),
+    LEASE_MS,
+  );
+}
+
+/** What opens a journal. */
 export function addJournalAccess(command: Command, note: string): Command {
   return command
     .option('--journal <url>', `nats://H:P,H:P/STREAM or etcd://H:P/NAME; ${note}`)
-    .option(
-      '--leader-lease <duration>',
-      'so long a silent leader is waited for (default 3s)',
-      durationFrom(LEASE_MS_MIN),
-      LEASE_MS,
-    )
     .option('--journal-cacert <file>', "authority of the journal's certificate")
     .option('--journal-cert <file>', 'certificate to show it')
     .option('--journal-key <file>', 'its key')
@@ -34,7 +37,7 @@ export function addJournalAccess(command: Command, note: string): Command {
 
 export function addJournalFlags(command: Command): Command {
   command.optionsGroup('Group on a journal (+):');
-  return addJournalAccess(command, 'no data directory then')
+  return addLeaderLease(addJournalAccess(command, 'no data directory then'))
     .option('--member-name <name>', 'of this member, its own and lasting (default: --name)')
     .option(
       '--linearizable-read <way>',

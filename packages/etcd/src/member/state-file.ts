@@ -3,11 +3,21 @@
  * One file in a directory of its own: pieces as the leader sends them, each with its length and
  * checksum. It is written beside the old one and takes its name when it is whole and flushed.
  */
-import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { makePrivateDirectory } from '@megaplane/base/private-file';
-import { StateTaker } from '@megaplane/store/journal/state';
+import type { Place } from '@megaplane/store/journal/member';
+import { StateTaker, isLastPiece, lastPiece } from '@megaplane/store/journal/state';
 import type { Store } from '@megaplane/store/store';
 
 const NAME = 'state.mpj';
@@ -31,23 +41,48 @@ export class StateFile {
 
   /** Fills a fresh store; null where there is no copy. Throws where it is damaged. */
   read(store: Store, nowMs: number): StateTaker['place'] {
+    const taker = new StateTaker(store, nowMs);
+    const wrong = this.#pieces((piece) => taker.take(piece));
+    if (wrong === 'absent') return null;
+    if (wrong === null && taker.place !== null) return taker.place;
+    const what = wrong ?? 'it is cut off';
     const path = join(this.#dir, NAME);
+    throw new Error(`${path} is damaged: ${what}; remove it, and this member asks its leader`);
+  }
+
+  #pieces(take: (piece: Buffer) => string | null): string | null {
     let fd = -1;
     try {
-      fd = openSync(path, 'r');
+      fd = openSync(join(this.#dir, NAME), 'r');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'absent';
       throw error;
     }
     try {
-      const taker = new StateTaker(store, nowMs);
-      const wrong = readPieces(fd, (piece) => taker.take(piece));
-      if (wrong === null && taker.place !== null) return taker.place;
-      const what = wrong ?? 'it is cut off';
-      throw new Error(`${path} is damaged: ${what}; remove it, and this member asks its leader`);
+      return readPieces(fd, take);
     } finally {
       closeSync(fd);
     }
+  }
+
+  /** When the copy was made. */
+  get madeAt(): Date {
+    return statSync(join(this.#dir, NAME)).mtime;
+  }
+
+  /** The copy, which is whole, belongs to another place from here on. */
+  move(place: Place): void {
+    const writer = this.write();
+    try {
+      this.#pieces((piece) => {
+        writer.take(isLastPiece(piece) ? lastPiece(place) : piece);
+        return null;
+      });
+    } catch (error) {
+      writer.abandon();
+      throw error;
+    }
+    writer.finish();
   }
 }
 

@@ -1,6 +1,6 @@
 // shell: engines of journals for tests
 /** For tests: a journal of each kind, with an engine that can be killed, stopped, gone on with. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
@@ -10,6 +10,8 @@ import { freePort } from '@megaplane/base/free-port.sim';
 import { Random } from '@megaplane/base/random';
 import type { Journal } from '@megaplane/store/journal';
 import { SimulatedJournal } from '@megaplane/store/simulated-journal.sim';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect as connectNats } from '@nats-io/transport-node';
 import { parseEndpoints } from '../client/endpoints.ts';
 import { has, startEtcd } from './peer.sim.ts';
 import { EtcdJournal } from '../journal/etcd-journal.ts';
@@ -26,6 +28,8 @@ export interface Engine {
   signal: ((signal: NodeJS.Signals) => void) | null;
   /** After SIGKILL: starts it again with what it had. */
   restart(): Promise<void>;
+  /** As somebody would who knows nothing of members: deletes the journal. */
+  destroy(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -46,6 +50,10 @@ export function simulatedEngine(): Promise<Engine> {
     url: '',
     signal: null,
     restart: () => Promise.resolve(),
+    destroy: () => {
+      journal.isGone = true;
+      return Promise.resolve();
+    },
     stop: () => {
       clearInterval(timer);
       return Promise.resolve();
@@ -107,6 +115,11 @@ async function natsEngine(): Promise<Engine> {
       if (child.exitCode === null && child.signalCode === null) await once(child, 'close');
       child = await startNatsServer(port, dir);
     },
+    destroy: async () => {
+      const connection = await connectNats({ servers: [`127.0.0.1:${port}`] });
+      await (await jetstreamManager(connection)).streams.delete('group');
+      await connection.close();
+    },
     stop: async () => {
       const closed = child.exitCode === null && child.signalCode === null;
       const ended = closed ? once(child, 'close') : null;
@@ -133,6 +146,12 @@ async function etcdEngine(): Promise<Engine> {
     url: `etcd://127.0.0.1:${etcd.port}/group`,
     signal: null,
     restart: () => Promise.resolve(),
+    destroy: () => {
+      const flags = ['--endpoints', `127.0.0.1:${etcd.port}`, 'del', '--prefix'];
+      const env = { ...process.env, ETCDCTL_API: '3' };
+      execFileSync('etcdctl', [...flags, options.path], { env, stdio: 'ignore' });
+      return Promise.resolve();
+    },
     stop: () => etcd.stop(),
   };
 }

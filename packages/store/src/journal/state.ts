@@ -93,11 +93,16 @@ export class StateSource implements SnapshotLog {
     const place = this.#place;
     this.#isOver = true;
     if (place === null) return;
-    const text = JSON.stringify({ ...place, group: place.group.toString('hex') });
-    const head = Buffer.alloc(HEAD_BYTES);
-    head[0] = PIECE_END;
-    this.#taker.take(Buffer.concat([head, Buffer.from(text)]));
+    this.#taker.take(lastPiece(place));
   }
+}
+
+/** Says where the pieces before belong. */
+export function lastPiece(place: Place): Buffer {
+  const text = JSON.stringify({ ...place, group: place.group.toString('hex') });
+  const head = Buffer.alloc(HEAD_BYTES);
+  head[0] = PIECE_END;
+  return Buffer.concat([head, Buffer.from(text)]);
 }
 
 /** Without it the pieces before are no state. */
