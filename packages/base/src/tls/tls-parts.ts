@@ -52,6 +52,24 @@ export function clientTls(parts: ClientTlsParts): ClientTlsOptions {
   };
 }
 
+/**
+ * For clients that tell TLS no name where a server is named by its address, which Node then takes
+ * for `localhost`: the certificate must have one of the addresses among `hosts`.
+ */
+export function namedTls(
+  hosts: readonly string[],
+): Pick<ClientTlsOptions, 'allowPartialTrustChain' | 'checkServerIdentity'> {
+  const addresses = hosts.filter((host) => isIP(host) !== 0);
+  return {
+    allowPartialTrustChain: true,
+    checkServerIdentity: (host, certificate) => {
+      if (hosts.includes(host) || addresses.length === 0) return serverNameFault(host, certificate);
+      const faults = addresses.map((address) => serverNameFault(address, certificate));
+      return faults.includes(undefined) ? undefined : faults[0];
+    },
+  };
+}
+
 /** Options of a server that asks its clients for certificates. */
 export interface ClientAuthority {
   readonly ca: string | Buffer | (string | Buffer)[];

@@ -9,10 +9,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
-import type { PeerCertificate } from 'node:tls';
 import { afterMs, unawaited } from '@megaplane/base/deferred';
-import { serverNameFault } from '@megaplane/base/tls-parts';
+import { namedTls } from '@megaplane/base/tls-parts';
 import type {
   AppendOutcome,
   EndOutcome,
@@ -388,26 +386,12 @@ function tlsOptions(
   { ca, cert, key }: NonNullable<NatsJournalOptions['tls']>,
   servers: readonly string[],
 ): TlsOptions {
-  const hosts = servers.map((server) => hostOf(server));
-  const named = {
-    checkServerIdentity: (host: string, certificate: PeerCertificate): Error | undefined => {
-      if (hosts.includes(host)) return serverNameFault(host, certificate);
-      const faults = hosts
-        .filter((one) => isIP(one) !== 0)
-        .map((one) => serverNameFault(one, certificate));
-      return faults.length === 0 ? serverNameFault(host, certificate) : firstFault(faults);
-    },
-  };
   return {
-    ...named,
+    ...namedTls(servers.map((server) => hostOf(server))),
     ...(ca === undefined ? {} : { caFile: ca }),
     ...(cert === undefined ? {} : { certFile: cert }),
     ...(key === undefined ? {} : { keyFile: key }),
   };
-}
-
-function firstFault(faults: readonly (Error | undefined)[]): Error | undefined {
-  return faults.includes(undefined) ? undefined : faults[0];
 }
 
 /** `10.0.0.1:4222`, `[::1]:4222` or a name, without the port. */
