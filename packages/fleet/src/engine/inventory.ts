@@ -48,6 +48,11 @@ export interface Place {
   readonly count: number;
 }
 
+/** What a List says of a machine that may change while its state does not. */
+interface Told extends Pick<MachineRecord, 'id' | 'cluster' | 'price' | 'interruptionProbability'> {
+  readonly state: State;
+}
+
 export class Inventory {
   readonly #table: Machines;
 
@@ -85,6 +90,37 @@ export class Inventory {
   stateOf(id: string): State | undefined {
     const slot = this.#table.slots.get(id);
     return slot === undefined ? undefined : STATES[this.#table.state[slot] ?? -1];
+  }
+
+  /** True if a machine is known in the state and of the cluster and price that are told. */
+  isAs(told: Told): boolean {
+    const slot = this.#table.slots.get(told.id);
+    if (slot === undefined) return false;
+    const { state, kind, kinds, cluster, clusterNames } = this.#table;
+    if (STATES[state[slot] ?? -1] !== told.state) return false;
+    const number = kind[slot] ?? -1;
+    const isPriced = kinds.price[number] === told.price;
+    if (!isPriced || kinds.probability[number] !== told.interruptionProbability) return false;
+    const own = clusterNames[cluster[slot] ?? -1] ?? '';
+    return own === told.cluster || !BOUND.has(told.state);
+  }
+
+  /**
+   * Takes what a record says of a machine in the state that it is known in: another cluster or
+   * another price. Who has the machine knows. The reference passes over both. Answers whether
+   * something was another.
+   */
+  refresh(record: MachineRecord, nowSeconds: number): boolean {
+    const known = this.get(record.id);
+    if (known === undefined || known.state !== record.state) return false;
+    if (rejectionOf(record) !== undefined || this.isAs({ ...record, state: known.state })) {
+      return false;
+    }
+    const isMoved = BOUND.has(known.state) && known.cluster !== record.cluster;
+    const stamp = isMoved ? stampOf(record.shardMetadata) : known.stamp;
+    const cluster = isMoved ? record.cluster : known.cluster;
+    this.put({ ...machineOf(record, known.state, stamp), cluster }, nowSeconds);
+    return true;
   }
 
   /** How many machines there are of each state, capacity type and interruption penalty. */

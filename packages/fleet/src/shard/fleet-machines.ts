@@ -106,6 +106,7 @@ export class FleetMachines {
       this.inventory.remove(record.id);
       merged = this.inventory.mergeRecord(record, nowMs / 1000);
     }
+    if (merged === 'same' && this.inventory.refresh(record, nowMs / 1000)) merged = 'taken';
     if (merged !== 'taken') {
       if (isHeld && before !== undefined) this.inventory.put(before, nowMs / 1000);
       return merged;

@@ -153,7 +153,11 @@ export class Reconciler {
       if (seen.has(id)) continue;
       seen.add(id);
       // hot: most machines are as they were
-      if (inventory.stateOf(id) === stateWord(message.state)) continue;
+      const { cluster, pricePerHour: price, interruptionProbability } = message;
+      const state = stateWord(message.state);
+      if (state !== '' && inventory.isAs({ id, state, cluster, price, interruptionProbability })) {
+        continue;
+      }
       if (!this.#learn(message, index, asked, nowMs)) isWhole = false;
     }
     return { seen, isWhole };

@@ -48,6 +48,7 @@ export interface WorldPlan {
   readonly engine?: ShardOptions;
 }
 
+const NANOS = 1_000_000n;
 const AWAY: CallFailure = { code: GRPC_CODES.unavailable, message: 'nobody is there' };
 
 const LATENCIES = {
@@ -82,6 +83,10 @@ export class World {
   #twin: ShardCore | undefined;
   /** Calls and Lists fail, and nothing is done. */
   isProviderAway = false;
+  /** What a List says in place of what is so. */
+  lie: (machines: Machine[]) => Machine[] = (machines) => machines;
+  /** By how much the clocks of clusters are wrong. */
+  clockGapMs = 0;
   /** Seconds and what happened then, since it was taken last. */
   #told: string[] = [];
   #short = '';
@@ -89,6 +94,7 @@ export class World {
   readonly #stock: Map<string, number>;
   readonly #engine: ShardOptions;
   nowMs = 0;
+  #shardId = 's1';
   #epoch = 0n;
   #sessions = 0;
   #ids = 0;
@@ -138,7 +144,12 @@ export class World {
 
   #shard(): ShardCore {
     return new ShardCore({
-      ...{ shardId: 's1', epoch: ++this.#epoch, concurrency: 8, newId: () => `id${++this.#ids}` },
+      ...{
+        shardId: this.#shardId,
+        epoch: ++this.#epoch,
+        concurrency: 8,
+        newId: () => `id${++this.#ids}`,
+      },
       ...{ providers: ['p'], isIncremental: false, engine: this.#engine },
       domains: new Domains(),
       ...{ cycleMs: 1000, listWaitMs: 1000, joinMs: 60_000 },
@@ -154,10 +165,13 @@ export class World {
     for (const [name, { session }] of this.clusters) if (session !== 0) this.connect(name);
   }
 
-  /** Starts a second shard of the same name; the first goes on with its streams and its epoch. */
-  beginTwin(): void {
+  /** Starts a second shard; the first goes on with its streams and its epoch. */
+  beginTwin(shardId: string = 's1'): void {
     this.#twin = this.core;
-    this.restart();
+    this.#shardId = shardId;
+    if (shardId === 's1') return this.restart();
+    // clusters stay with the one that they have dialled
+    this.core = this.#shard();
   }
 
   endTwin(): void {
@@ -214,7 +228,10 @@ export class World {
     cluster.needs = needs;
     if (cluster.session === 0) return;
     const value = create(ClusterCapacityNeedsSchema, {
-      ...{ clusterId: name, timestampUnixNanos: BigInt(Math.floor(this.nowMs)) },
+      ...{
+        clusterId: name,
+        timestampUnixNanos: BigInt(Math.floor(this.nowMs + this.clockGapMs)) * NANOS,
+      },
       needs: [...needs],
     });
     const payload = { case: 'rollup' as const, value };
@@ -289,9 +306,12 @@ export class World {
       const code = GRPC_CODES.deadlineExceeded;
       const told = isLost ? { code, message: 'no answer came' } : answer;
       const times = this.random.next() < this.faults.twice ? 2 : 1;
+      let isAnswered = false;
       for (let time = 0; time < times; time++) {
         this.#later(() => {
-          if (time === 0) open.delete(machineId);
+          // the first of two answers counts
+          if (!isAnswered) open.delete(machineId);
+          isAnswered = true;
           core.called(call, told, this.nowMs);
         });
       }
@@ -330,6 +350,7 @@ export class World {
   #list(core: ShardCore, { provider, list }: Extract<Effect, { kind: 'list' }>): void {
     this.#later(() => {
       const answer = this.provider.list(create(ListFilterSchema), this.nowMs);
+      answer.machines = this.lie(answer.machines);
       const isLost = this.random.next() < this.faults.lost;
       const isNone = isLost || this.isProviderAway;
       const times = this.random.next() < this.faults.twice ? 2 : 1;
