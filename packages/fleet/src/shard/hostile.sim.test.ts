@@ -3,12 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { clone, create } from '@bufbuild/protobuf';
-import {
-  HostRefSchema,
-  MachineSchema,
-  MachineState as State,
-} from '../contract/tables/provider.ts';
-import type { Machine } from '../contract/tables/provider.ts';
+import { HostRefSchema, MachineSchema } from '../contract/tables/provider.ts';
+import type { Machine, MachineState as State } from '../contract/tables/provider.ts';
 import { BETTER } from '../engine/differences.ts';
 import { ENGINE, World, planOf } from './world.sim.ts';
 
