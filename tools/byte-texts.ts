@@ -42,7 +42,8 @@ export const BYTE_TEXTS: Readonly<Record<string, string>> = {
   'packages/machinery/src/meta/certificate-request.ts': PEM,
   'packages/machinery/src/warnings/kind-warnings.ts': PEM,
   'packages/machinery/src/apiextensions/definition-webhook.ts': PEM,
-  'packages/machinery/src/codec/foreign.ts': 'the first bytes of what is no text, told as they are',
+  'packages/machinery/src/codec/stored-value.ts':
+    'the first bytes of what is no text, told as they are',
   'packages/machinery/src/serializer/transcode.ts': ASCII,
   'packages/machinery/src/printers/printing-digest.ts': ASCII,
   'packages/machinery/src/json/scan.ts': ASCII,

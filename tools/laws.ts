@@ -213,7 +213,7 @@ const OBJECT_LAYERS = ['machinery', 'apiserver', 'client', 'scheduler', 'nodes',
 const JSON_READERS: readonly string[] = [
   'packages/machinery/src/json/json-text.ts',
   'packages/machinery/src/json/json-reader.ts',
-  'packages/machinery/src/json/written-numbers.ts',
+  'packages/machinery/src/json/number-literals.ts',
   'packages/nodes/src/gotemplate/sprig-functions.ts',
 ];
 

@@ -10,7 +10,7 @@ import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { decodeProtobuf, isProtobuf } from '@megaplane/machinery/protobuf';
-import { encodedForm } from '@megaplane/machinery/voids';
+import { wireForm } from '@megaplane/machinery/empty-collections';
 import type { CustomVersion } from '../storage/served.ts';
 import type { Identity } from '../request/identity.ts';
 import { withDefaults } from '../registry/rest/schema-gate.ts';
@@ -68,7 +68,7 @@ export class AuditRecord implements RequestRecord {
       resourceVersion: text('resourceVersion'),
     };
     if (!this.#keepsSent) return;
-    this.sent = withDefaults({ custom }, structuredClone(encodedForm(object)));
+    this.sent = withDefaults({ custom }, structuredClone(wireForm(object)));
   }
 
   /** Options of a deletion came in a body; upstream logs them in its own version. */

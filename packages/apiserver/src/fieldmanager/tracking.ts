@@ -19,7 +19,7 @@ import { typedFaults } from '@megaplane/machinery/apply/typed-faults';
 import { emptyManaged, NO_MANAGER, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { equals, objectAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
-import { encodedForm } from '@megaplane/machinery/voids';
+import { wireForm } from '@megaplane/machinery/empty-collections';
 import type { Served } from '../storage/served.ts';
 import { fieldScope, type Writer } from './field-scope.ts';
 import { conversionFault } from './version-conversions.ts';
@@ -47,7 +47,7 @@ export function trackNew(context: RequestScope, object: JsonObject, sent: JsonOb
   const isPlain = given === undefined || isReset(given);
   if (isPlain && trackPlain(scope, object)) return;
   const managed = isPlain ? emptyManaged() : unpackManaged(given);
-  setManaged(object, trackUpdate(scope, null, encodedForm(object), managed));
+  setManaged(object, trackUpdate(scope, null, wireForm(object), managed));
 }
 
 /** Gives a new object the server's own name for its owner. */
@@ -91,14 +91,14 @@ export function trackAppliedStatus(
 
 /** Whose the fields of a part are that is never stored, as they are shown. */
 export function ownersOfPart(scope: FieldScope, object: JsonObject): JsonObject {
-  const managed = trackUpdate(scope, null, encodedForm(object), emptyManaged());
+  const managed = trackUpdate(scope, null, wireForm(object), emptyManaged());
   const packed = packManaged(managed);
   return typeof packed === 'string' ? { managedFields: shownManaged(packed) } : {};
 }
 
 /** A new object without owners; false where there is no room for its template. */
 function trackPlain(scope: FieldScope, object: JsonObject): boolean {
-  const fields = trackNewObject(scope, encodedForm(object));
+  const fields = trackNewObject(scope, wireForm(object));
   const { manager, nowSeconds } = scope;
   const name = manager.name === '' ? NO_MANAGER : manager.name;
   const packed = fields === null ? undefined : packNew({ ...manager, name }, fields, nowSeconds);
@@ -161,7 +161,7 @@ export function trackChange(
   const scope = fieldScope(context.served, context.call, subresource, 'Update');
   const given = subresource === '' ? owners : undefined;
   const managed = chosen(live, given);
-  const owned = trackUpdate(scope, previous, encodedForm(next), managed);
+  const owned = trackUpdate(scope, previous, wireForm(next), managed);
   // as upstream's UpdateNoErrors does
   setManaged(next, conversionFault(context) === null ? owned : emptyManaged());
 }

@@ -8,7 +8,7 @@ import {
   groupSubjects as groups,
   MANDATORY_SCHEMAS,
   WHOLE,
-} from '@megaplane/machinery/flow-standards';
+} from '@megaplane/machinery/mandatory-flow-objects';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 
 export const GROUP = 'flowcontrol.apiserver.k8s.io';

@@ -1,7 +1,7 @@
 /** PATCH: the body as a change of the stored object. */
 import { putMember } from '@megaplane/base/members';
 import { goJson } from '@megaplane/machinery/custom/go-texts';
-import { versionedForm } from '@megaplane/machinery/go-form';
+import { versionedForm } from '@megaplane/machinery/go-value-format';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
 import {

@@ -14,7 +14,11 @@ import {
   unclassified,
   type Result,
 } from '@megaplane/machinery/status';
-import { keepsVoids, markVoids, settledForm } from '@megaplane/machinery/voids';
+import {
+  keepsEmptyCollections,
+  markEmptyCollections,
+  storageForm,
+} from '@megaplane/machinery/empty-collections';
 import { PAUSED_BYTES_MIN } from '../admission/admission.ts';
 import {
   dropNamespace,
@@ -133,7 +137,7 @@ function storeNext(step: Step, next: JsonObject, isLate: boolean, isNamed: boole
   const isApply = update.isApply === true;
   settleTimes(stored.object, next, isApply);
   if (isApply) markUnpruned(next);
-  const value = keptForm(served, next, settledForm(next));
+  const value = keptForm(served, next, storageForm(next));
   const bytes = encodeCanonical(value);
   const retry = (): boolean => {
     if (isNamed || attempt >= UPDATE_TRIES_MAX) return false;
@@ -282,7 +286,7 @@ function nextObject(
   let next: JsonObject;
   if (subresource === 'status') {
     next = statusUpdate(metadata, sent['status'], previous);
-    if (keepsVoids(sent)) markVoids(next);
+    if (keepsEmptyCollections(sent)) markEmptyCollections(next);
     behaviour.startUpdate?.(next);
     withStatusDefaults(served, next);
   } else {
@@ -453,7 +457,7 @@ function countGeneration(served: Served, next: JsonObject, previous: JsonObject)
   if (metadata === undefined) return;
   const generation = numberAt(previous, 'metadata', 'generation');
   const isWhole = custom !== null && !hasStatus;
-  const after = behaviourOf(served).counting === 'exact' ? next : settledForm(next);
+  const after = behaviourOf(served).counting === 'exact' ? next : storageForm(next);
   const isChanged =
     !equals(countedPart(after, isWhole), countedPart(previous, isWhole)) ||
     (after['kind'] === 'Deployment' && !equals(annotationsOf(after), annotationsOf(previous))) ||

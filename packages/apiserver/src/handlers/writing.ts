@@ -6,7 +6,7 @@ import { equals, objectAt, stringAt } from '@megaplane/machinery/json';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { settledForm } from '@megaplane/machinery/voids';
+import { storageForm } from '@megaplane/machinery/empty-collections';
 import {
   alreadyExists,
   conflict,
@@ -205,7 +205,7 @@ function insertTry(
       call.fail(excess);
       return;
     }
-    const stored = keptForm(served, object, settledForm(object));
+    const stored = keptForm(served, object, storageForm(object));
     const bytes = encodeCanonical(stored);
     if (context.isDryRun) {
       // a revision is refused by the storage only, and so stays here as it was sent

@@ -10,7 +10,7 @@ import {
   packManaged,
   shownManaged,
 } from '@megaplane/machinery/apply/field-templates';
-import { fillText } from '@megaplane/machinery/apply/holed-fields';
+import { fillText } from '@megaplane/machinery/apply/field-placeholders';
 import { timeText, type Managed } from '@megaplane/machinery/apply/managed-fields';
 import { Sink } from '../sink/sink.ts';
 import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';

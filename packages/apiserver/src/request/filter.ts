@@ -9,7 +9,7 @@ import {
   type FieldRequirement,
   type FieldSelector,
 } from '@megaplane/machinery/fieldselectors';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
@@ -266,7 +266,7 @@ function same(bytes: Buffer, start: number, end: number, value: Buffer): boolean
 
 /** A value that another program wrote, parsed; an empty object where it cannot be read. */
 export function foreignObject({ bytes, start, end }: Row): JsonObject {
-  const read = readForeign(bytes, start, end);
+  const read = decodeStoredValue(bytes, start, end);
   return read.ok ? read.object : {};
 }
 

@@ -8,7 +8,7 @@ import {
   storedForm,
   writeResourceVersion,
 } from '@megaplane/machinery/canonical';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { emptyObject } from '@megaplane/machinery/normal-form';
 import { ObjectScan } from '@megaplane/machinery/object-scan';
@@ -143,7 +143,7 @@ function decodeStored(served: Served, row: Row, revision: number): JsonObject {
  */
 function decodeForeign(served: Served, row: Row, revision: number): JsonObject {
   const { resource } = served;
-  const read = readForeign(row.bytes, row.start, row.end);
+  const read = decodeStoredValue(row.bytes, row.start, row.end);
   if (read.ok) {
     const { metadata, ...rest } = read.object;
     const own = typeof metadata === 'object' && !Array.isArray(metadata) ? metadata : {};

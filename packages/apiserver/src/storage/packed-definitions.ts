@@ -11,7 +11,7 @@ import { ownBytes } from '@megaplane/base/bytes';
 import { encodeCanonical } from '@megaplane/machinery/canonical';
 import { BETA_HEAD } from '@megaplane/machinery/custom/definition-beta';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import { packOwners } from '../managedfields/whole-fields.ts';
 import { DEFINITIONS_PREFIX } from './served.ts';
 
@@ -53,7 +53,7 @@ function isBeta(bytes: Buffer, start: number, end: number): boolean {
  */
 function ownForm(bytes: Buffer, start: number, end: number): Buffer {
   if (bytes[start] === PACKED_MARK) return inflateRawSync(bytes.subarray(start + 1, end));
-  const read = readForeign(bytes, start, end);
+  const read = decodeStoredValue(bytes, start, end);
   if (!read.ok) return bytes.subarray(start, end);
   applyDefaults(read.object);
   packOwners(read.object);

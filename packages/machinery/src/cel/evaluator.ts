@@ -7,7 +7,7 @@ import {
   noMember,
   noOverload,
   notIterable,
-} from './values/no-overload.ts';
+} from './values/overload-errors.ts';
 import { compilePattern } from './library/regex-library.ts';
 import {
   callCostOf,

@@ -1,5 +1,5 @@
 /** What the steps of an expression are, and those that evaluate their operands by need. */
-import { NO_OVERLOAD } from './values/no-overload.ts';
+import { NO_OVERLOAD } from './values/overload-errors.ts';
 import type { Expr, Fold } from './syntax/syntax.ts';
 import {
   CelError,

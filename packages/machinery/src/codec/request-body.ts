@@ -8,7 +8,7 @@ import { decodeProtobuf, UNREGISTERED_SCHEME } from '../serializer/protobuf.ts';
 import { findTypeOfKind, versionRead, type Type } from '../scheme/schema.ts';
 import { countMembers, strictErrors } from '../scheme/strict-json.ts';
 import { countMembersIn, fitObject } from '../scheme/typed-json.ts';
-import { parseWritten, type WrittenNumbers } from '../json/written-numbers.ts';
+import { parseWithLiterals, type NumberLiterals } from '../json/number-literals.ts';
 import { decodedText } from '../json/json-text.ts';
 
 /** What the URL of the request makes one expect. */
@@ -128,7 +128,7 @@ export function refit(
   type: Type,
   object: JsonObject,
   isStrict: boolean,
-  numbers?: WrittenNumbers,
+  numbers?: NumberLiterals,
   hasVoids = false,
   isSent = false,
 ): Body {
@@ -145,9 +145,9 @@ export function refit(
   };
 }
 
-function parse(text: string): ReturnType<typeof parseWritten> | undefined {
+function parse(text: string): ReturnType<typeof parseWithLiterals> | undefined {
   try {
-    return parseWritten(text);
+    return parseWithLiterals(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -14,7 +14,7 @@ import { WORKLOAD_DEFAULTS } from './defaults-workloads.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { parseQuantity, Quantity } from '../meta/quantity.ts';
 import { findTypeOfKind, type Field, type Type } from '../scheme/schema.ts';
-import { isVoid } from '../scheme/voids.ts';
+import { isVoid } from '../scheme/empty-collections.ts';
 import type { DefaultRules, DefaultRule } from './default-rules.ts';
 
 /** Types in which no defaults are, and that contain themselves. */

@@ -4,7 +4,7 @@ import { ownMember, putMember } from '@megaplane/base/members';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { containersAmounts } from '../meta/pod-resources.ts';
-import { isVoid } from '../scheme/voids.ts';
+import { isVoid } from '../scheme/empty-collections.ts';
 import type { DefaultRules } from './default-rules.ts';
 
 const FILE_MODE = 0o644;

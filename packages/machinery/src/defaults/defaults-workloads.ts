@@ -2,7 +2,7 @@
 
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import { isObject, type JsonObject } from '../json/json-value.ts';
-import { isVoid } from '../scheme/voids.ts';
+import { isVoid } from '../scheme/empty-collections.ts';
 import type { DefaultRules } from './default-rules.ts';
 
 const INT32_MAX = 2147483647;

@@ -10,7 +10,7 @@ import { decodeJsonBody, refit } from '../codec/request-body.ts';
 import { decodeProtobuf, encodeProtobuf } from '../serializer/protobuf.ts';
 import { findType } from '../scheme/schema.ts';
 import { unstructuredFault, withFittedIntegers } from '../patch/unstructured.ts';
-import { parseWritten } from './written-numbers.ts';
+import { parseWithLiterals } from './number-literals.ts';
 
 /** What Go's decoders and encoders made of such texts; null where they refused. */
 interface NumberVector {
@@ -127,7 +127,7 @@ test('any value comes back from its text, by each way of reading it', () => {
     fc.property(tree, fc.constantFrom(0, 1), (value, indent) => {
       const text = JSON.stringify(value, null, indent);
       assert.deepEqual(parseJson(text), value);
-      assert.deepEqual(parseWritten(text).value, value);
+      assert.deepEqual(parseWithLiterals(text).value, value);
       assert.equal(JSON.stringify(parseJson(text)), JSON.stringify(value));
     }),
     { seed: 25, numRuns: 500 },

@@ -17,7 +17,7 @@ import {
 import { quoted } from '../json/quoting.ts';
 import { FieldSet } from './field-set.ts';
 import { newFields, UNTRACKED_METADATA } from './new-fields.ts';
-import type { Holed } from './holed-fields.ts';
+import type { Holed } from './field-placeholders.ts';
 import { lastAppliedFields, LAST_APPLIED_MANAGER, withLastApplied } from './last-applied.ts';
 import {
   capUpdaters,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { decodeFields, encodeFields } from './field-set-codec.ts';
 import { FieldSet, type FieldPath } from './field-set.ts';
-import { fillText, HOLE, holedFields } from './holed-fields.ts';
+import { fillText, HOLE, holedFields } from './field-placeholders.ts';
 import { compareSteps, printPath } from './path-element.ts';
 
 const RUNS = process.env['MEGAPLANE_LONG'] === undefined ? 500 : 50_000;

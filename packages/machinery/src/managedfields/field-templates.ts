@@ -17,7 +17,7 @@ import { parseJson } from '../json/json-text.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { decodeFields } from './field-set-codec.ts';
 import { FieldSet } from './field-set.ts';
-import { fillText, HOLE, holedFields, type Holed } from './holed-fields.ts';
+import { fillText, HOLE, holedFields, type Holed } from './field-placeholders.ts';
 import {
   emptyManaged,
   compareEntries,

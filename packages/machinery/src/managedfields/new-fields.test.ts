@@ -5,7 +5,7 @@ import { emptyObject } from '../scheme/normal-form.ts';
 import { findTypeOfKind } from '../scheme/schema.ts';
 import { trackNewObject, trackUpdate, type FieldScope } from './field-manager.ts';
 import { FieldSet } from './field-set.ts';
-import { holedFields } from './holed-fields.ts';
+import { holedFields } from './field-placeholders.ts';
 import { emptyManaged } from './managed-fields.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { kindOf, KINDS, objectsOf, type Kind } from './objects.sim.ts';

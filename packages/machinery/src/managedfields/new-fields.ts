@@ -16,7 +16,7 @@ import {
   type MapForm,
 } from './field-schema.ts';
 import type { FieldSet } from './field-set.ts';
-import { HOLE, holedStep, type Holed } from './holed-fields.ts';
+import { HOLE, holedStep, type Holed } from './field-placeholders.ts';
 import { compareSteps, compareText, stepOfItem } from './path-element.ts';
 import { fitsScalar } from './typed-faults.ts';
 

@@ -5,7 +5,7 @@ import { checkFullPartName } from '../validation/device/device-names.ts';
 import { invalidValue, notSupported, notSupportedText, typedText } from './fielderrors.ts';
 import { checkContainerResource } from '../validation/field/resource-names.ts';
 import { checkIntOrPercent, type Findings } from '../validation/field/validation-rules.ts';
-import { checkWindowsOptions } from '../validation/pod/validation-systems.ts';
+import { checkWindowsOptions } from '../validation/pod/validation-os.ts';
 
 const ODD = 'a&b<c>\u0001';
 const AS_JSON = String.raw`"a\u0026b\u003cc\u003e\u0001"`;

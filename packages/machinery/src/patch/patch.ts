@@ -23,7 +23,7 @@ import {
   type Status,
 } from '../meta/status.ts';
 import { duplicateFields } from '../scheme/strict-json.ts';
-import { carriedNumbers, parseWritten, type WrittenNumbers } from '../json/written-numbers.ts';
+import { carriedNumbers, parseWithLiterals, type NumberLiterals } from '../json/number-literals.ts';
 
 export type PatchKind = 'json' | 'merge' | 'strategic';
 
@@ -45,7 +45,7 @@ export function patchKindOf(mediaType: string): PatchKind | undefined {
  */
 export type Patch = {
   readonly strictErrors?: readonly string[];
-  readonly numbers?: WrittenNumbers;
+  readonly numbers?: NumberLiterals;
 } & (
   | { readonly kind: 'json'; readonly operations: readonly JsonObject[] }
   | { readonly kind: 'merge' | 'strategic'; readonly body: JsonObject }
@@ -79,9 +79,9 @@ export function parsePatch(kind: PatchKind, text: string, isStrict = true): Resu
 function parseJson(
   text: string,
   isDecoded: boolean,
-): ReturnType<typeof parseWritten> | { readonly error: string } {
+): ReturnType<typeof parseWithLiterals> | { readonly error: string } {
   try {
-    const parsed = parseWritten(text);
+    const parsed = parseWithLiterals(text);
     const infinite = isDecoded ? infiniteNumber(text) : undefined;
     if (infinite === undefined) return parsed;
     return { error: `json: cannot unmarshal number ${infinite} into Go value of type float64` };
@@ -140,7 +140,7 @@ function goTypeName(value: JsonValue): string {
  * The unusual numbers of a patch in what came out of it, which is then decoded as a body is. Only a
  * strategic patch reads all numbers as doubles first, and makes integers of them again.
  */
-export function patchedNumbers(patch: Patch, patched: JsonObject): WrittenNumbers | undefined {
+export function patchedNumbers(patch: Patch, patched: JsonObject): NumberLiterals | undefined {
   const { numbers } = patch;
   if (numbers === undefined || numbers.size === 0) return undefined;
   if (patch.kind === 'json') {

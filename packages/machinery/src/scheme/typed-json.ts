@@ -19,8 +19,8 @@ import { quoted } from '../json/quoting.ts';
 import { findType, type Field, type Shape, type Type } from './schema.ts';
 import { canonicalMicroTime, canonicalTime, timeFailure } from '../meta/times.ts';
 import { formatDuration, parseGoDuration } from '../meta/times.ts';
-import { isListOrMap, isVoidOf, markMap, markVoids } from './voids.ts';
-import { isWrittenInteger, type WrittenNumbers } from '../json/written-numbers.ts';
+import { isListOrMap, isVoidOf, markMap, markEmptyCollections } from './empty-collections.ts';
+import { isWrittenInteger, type NumberLiterals } from '../json/number-literals.ts';
 import type { Scalar } from './zero-values.ts';
 
 /**
@@ -41,7 +41,7 @@ export function fitObject(
   type: Type,
   value: JsonValue,
   isRoot: boolean,
-  numbers?: WrittenNumbers,
+  numbers?: NumberLiterals,
   hasVoids = false,
   isSent = false,
 ): Fitted {
@@ -59,7 +59,7 @@ export function fitObject(
     reading.object(type, value, isRoot);
     return { ok: false, message: reading.failure };
   }
-  if (fitting.voids > 0) markVoids(object);
+  if (fitting.voids > 0) markEmptyCollections(object);
   return { ok: true, object, members: fitting.members };
 }
 
@@ -89,7 +89,7 @@ class Fitting {
    * Errors of times, quantities and the like end the decoding, and outrank what was found before.
    */
   #fatalError = '';
-  readonly #numbers: WrittenNumbers | undefined;
+  readonly #numbers: NumberLiterals | undefined;
   /** How the current value was written, if it is an unusual number. */
   #written: string | undefined;
 
@@ -97,7 +97,7 @@ class Fitting {
   /** Members are read as they are written, not by the type. */
   readonly #isInOrder: boolean;
 
-  constructor(numbers: WrittenNumbers | undefined, hasVoids: boolean, isInOrder: boolean) {
+  constructor(numbers: NumberLiterals | undefined, hasVoids: boolean, isInOrder: boolean) {
     this.#hasVoids = hasVoids;
     this.#isInOrder = isInOrder;
     this.#numbers = numbers === undefined || numbers.size === 0 ? undefined : numbers;

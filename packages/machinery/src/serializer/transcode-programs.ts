@@ -1,6 +1,6 @@
 /** What `transcode.ts` knows of a type: where each key goes, and how each field is written. */
 
-import { KnownPart } from './known-part.ts';
+import { EncodedValueCache } from './encoded-value-cache.ts';
 import { MessageEncoder } from './protobuf-encode.ts';
 import type { Field, Shape, Type } from '../scheme/schema.ts';
 import type { Scalar } from '../scheme/zero-values.ts';
@@ -44,7 +44,7 @@ export interface FieldPlan extends KeyPlace {
   /** True where it is not. */
   readonly isWritten: boolean;
   /** What came last, of fields that have more than a number or a text. */
-  readonly known: KnownPart | null;
+  readonly known: EncodedValueCache | null;
 }
 
 /** A step of writing: a field, or a message of fields that JSON has inline. In descending order. */
@@ -135,7 +135,7 @@ function fieldPlanOf(field: Field, slot: number): FieldPlan | undefined {
   const { number } = field;
   // revisions are put into metadata, which is another one each time anyway
   const isLarge = (form !== FORM_ONE || op === OP_OBJECT) && plan?.type.name !== OBJECT_META;
-  const known = isLarge ? new KnownPart() : null;
+  const known = isLarge ? new EncodedValueCache() : null;
   return { slot, number, form, op, plan, key, opening, absent, isWritten, known, next: undefined };
 }
 

@@ -11,8 +11,8 @@
  *     map      previous, value, end, key, keyEnd
  *
  * A value is an offset in the JSON, or the index of an inner row or chain on the tape; 0 is none,
- * below 0 is one of the parts that are known (`known-part.ts`). Of rows and chains that are to be
- * known the second number says where on the tape their range in the JSON stands.
+ * below 0 is a value of a cache (`encoded-value-cache.ts`). Of rows and chains that are to be in
+ * one the second number says where on the tape their range in the JSON stands.
  *
  * Bytes that do not fit their type (which stored bytes never do) are given up: `false`, and the
  * slow way decides.
@@ -20,7 +20,7 @@
 
 import { BackwardWriter } from './backward-writer.ts';
 import { parseJson } from '../json/json-text.ts';
-import type { KnownPart, Part } from './known-part.ts';
+import type { EncodedValueCache, Part } from './encoded-value-cache.ts';
 import { skipValue, stringValue } from '../json/scan.ts';
 import { parseTime, type Instant } from '../meta/times.ts';
 import {
@@ -242,7 +242,7 @@ export class Transcoder {
   }
 
   /** A value that has others in it. */
-  #large(field: FieldPlan, known: KnownPart, place: number): void {
+  #large(field: FieldPlan, known: EncodedValueCache, place: number): void {
     const start = this.#at;
     const part = known.find(this.#bytes, start, this.#end);
     if (part !== null) {
@@ -439,7 +439,7 @@ export class Transcoder {
   }
 
   /** What was written since the mark is what the range of JSON stands for. */
-  #keep(known: KnownPart, range: number, mark: number): void {
+  #keep(known: EncodedValueCache, range: number, mark: number): void {
     const { out } = this;
     const [start, end] = [this.#tape[range]!, this.#tape[range + 1]!];
     const message = out.bytes.subarray(out.at, out.bytes.length - mark);

@@ -17,7 +17,7 @@ import {
 } from '../meta/fielderrors.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { quoted } from '../json/quoting.ts';
-import { accepts, isListed, isOfType, isTooLong, isTooShort } from './acceptance.ts';
+import { accepts, isListed, isOfType, isTooLong, isTooShort } from './quick-validate.ts';
 import type { Correlation } from './correlation.ts';
 import { child, shownPath } from './schema/field-path.ts';
 import { goJson, goNumber } from '../gotext/go-texts.ts';

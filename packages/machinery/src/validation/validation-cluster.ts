@@ -9,7 +9,7 @@ import {
   notSupportedText,
   required,
 } from '../meta/fielderrors.ts';
-import { goForm } from '../gotext/go-form.ts';
+import { goForm } from '../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { dnsLabelErrors, dnsSubdomainErrors, pathSegmentErrors } from '../meta/names.ts';

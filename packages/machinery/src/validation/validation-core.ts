@@ -10,7 +10,7 @@ import {
   tooLong,
 } from '../meta/fielderrors.ts';
 import { parseNetwork } from '../meta/ip-address.ts';
-import { goDiff } from '../gotext/go-form.ts';
+import { goDiff } from '../gotext/go-value-format.ts';
 import { syntaxError } from '../json/json-syntax.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import { parseJson } from '../json/json-text.ts';

@@ -2,7 +2,11 @@
 
 import { ownMember } from '@megaplane/base/members';
 import { escapedJson } from '../json/quoting.ts';
-import { CATCH_ALL_LEVEL, MANDATORY_SCHEMAS, PRECEDENCE_MAX } from '../meta/flow-standards.ts';
+import {
+  CATCH_ALL_LEVEL,
+  MANDATORY_SCHEMAS,
+  PRECEDENCE_MAX,
+} from '../meta/mandatory-flow-objects.ts';
 import {
   duplicate,
   forbiddenField,

@@ -8,7 +8,7 @@ import {
   required,
   typedText,
 } from '../meta/fielderrors.ts';
-import { goForm } from '../gotext/go-form.ts';
+import { goForm } from '../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { qualifiedNameErrors } from '../meta/names.ts';

@@ -8,7 +8,7 @@ import {
   printed,
   required,
 } from '../meta/fielderrors.ts';
-import { goDiff, goForm } from '../gotext/go-form.ts';
+import { goDiff, goForm } from '../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { dnsSubdomainErrors } from '../meta/names.ts';

@@ -11,7 +11,7 @@ import {
   required,
   tooMany,
 } from '../meta/fielderrors.ts';
-import { goValueOf } from '../gotext/go-form.ts';
+import { goValueOf } from '../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../json/json.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import {

@@ -9,7 +9,7 @@ import {
   required,
   tooLong,
 } from '../meta/fielderrors.ts';
-import { selectorForm } from '../gotext/go-form.ts';
+import { selectorForm } from '../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { dnsSubdomainErrors, qualifiedNameErrors, rangeText } from '../meta/names.ts';

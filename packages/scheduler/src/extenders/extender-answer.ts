@@ -8,9 +8,9 @@ import { firstValue } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import {
   isWrittenInteger,
-  parseWritten,
-  type WrittenNumbers,
-} from '@megaplane/machinery/written-numbers';
+  parseWithLiterals,
+  type NumberLiterals,
+} from '@megaplane/machinery/number-literals';
 
 /** `go`: the type's name in errors. */
 type GoType =
@@ -79,19 +79,19 @@ export function readAnswer(bytes: Buffer, result: ResultName, cut = ''): Answer 
     const isCut = failure === 'EOF' || failure === 'unexpected EOF';
     return { ok: false, text: isCut && cut !== '' ? cut : failure };
   }
-  const { value, numbers } = parseWritten(bytes.toString('utf8', 0, end));
+  const { value, numbers } = parseWithLiterals(bytes.toString('utf8', 0, end));
   const wrong = new Judge(numbers).value(value, RESULTS[result]);
   return wrong === '' ? { ok: true, value } : { ok: false, text: wrong };
 }
 
 class Judge {
-  readonly #numbers: WrittenNumbers;
+  readonly #numbers: NumberLiterals;
   readonly #path: string[] = [];
   /** The innermost struct. */
   #struct = '';
   #written: string | undefined;
 
-  constructor(numbers: WrittenNumbers) {
+  constructor(numbers: NumberLiterals) {
     this.#numbers = numbers;
   }
 

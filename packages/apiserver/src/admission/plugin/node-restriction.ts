@@ -4,7 +4,7 @@ import { equals, listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { readRequest } from '@megaplane/machinery/certificate-request';
 import { aggregate } from '@megaplane/machinery/fielderrors';
-import { goDiff } from '@megaplane/machinery/go-form';
+import { goDiff } from '@megaplane/machinery/go-value-format';
 import { quoted } from '@megaplane/machinery/quoting';
 import { notFound, type Status } from '@megaplane/machinery/status';
 import { apiReference } from '../../authorization/api-references.ts';

@@ -4,7 +4,7 @@ import { fromJson } from '@megaplane/machinery/cel/json-values';
 import type { CelValue } from '@megaplane/machinery/cel/values';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
-import { encodedForm } from '@megaplane/machinery/voids';
+import { wireForm } from '@megaplane/machinery/empty-collections';
 import { fromStored, toStored } from '../../storage/conversion.ts';
 import { convertedForm } from './equivalent-forms.ts';
 import { serviceAccountIdentity } from '../../request/identity.ts';
@@ -27,8 +27,8 @@ function isSame({ served, subresource }: Written, to: Served): boolean {
 export function shownAs(object: JsonObject | null, from: Written, to: Served): JsonObject | null {
   if (object === null) return null;
   const converted = convertedForm(object, to);
-  if (converted !== undefined) return shownObject(encodedForm(converted));
-  const shown = shownObject(encodedForm(object));
+  if (converted !== undefined) return shownObject(wireForm(converted));
+  const shown = shownObject(wireForm(object));
   const { resource } = from.served;
   return isSame(from, to) ? shown : fromStored(toStored(shown, resource), to.resource);
 }

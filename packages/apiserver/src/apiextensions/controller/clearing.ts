@@ -3,7 +3,7 @@
  * the definition may go. Upstream's finalizer controller, without its polling.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import { stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
@@ -117,7 +117,7 @@ function deleteFrom(clearing: Clearing, range: KeyRange, from: Buffer, then: () 
   const found: { readonly key: Buffer; readonly next: Buffer | null }[] = [];
   storage.page(from, range.end, 0, (one) => {
     const key = Buffer.from(one.key.subarray(one.keyStart, one.keyEnd));
-    const read = readForeign(one.bytes, one.start, one.end);
+    const read = decodeStoredValue(one.bytes, one.start, one.end);
     const object = read.ok ? read.object : {};
     const decision = decideDeletion(object, OPTIONS, RULES, nowMs);
     const isMarked = decision.kind === 'mark';

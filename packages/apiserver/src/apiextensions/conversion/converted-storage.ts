@@ -10,7 +10,7 @@
  * Writes are converted back and go to where the objects are kept.
  */
 import { encodeCanonical } from '@megaplane/machinery/canonical';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import { parseJson } from '@megaplane/machinery/json-text';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { openStore, type OpenStore } from '@megaplane/store/open';
@@ -496,7 +496,7 @@ const ZERO = Buffer.from([0]);
 
 function changeOf(row: Row, revision: number): Change {
   const key = Buffer.from(row.key.subarray(row.keyStart, row.keyEnd));
-  const read = readForeign(row.bytes, row.start, row.end);
+  const read = decodeStoredValue(row.bytes, row.start, row.end);
   const object: JsonObject = read.ok ? read.object : nameOf(key);
   const { createRevision } = row;
   return { key, source: { object, revision }, revision, createRevision };

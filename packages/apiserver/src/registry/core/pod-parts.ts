@@ -3,7 +3,10 @@
  * by comes with the new one, and so do containers that were added to look into it.
  */
 import { ownMember } from '@megaplane/base/members';
-import { keepsVoids, markVoids } from '@megaplane/machinery/voids';
+import {
+  keepsEmptyCollections,
+  markEmptyCollections,
+} from '@megaplane/machinery/empty-collections';
 import { listAt, numberAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { orderedMetadata } from '../rest/object-meta.ts';
@@ -78,7 +81,7 @@ function keepRest(
   }
   const form = refitted(served, { ...next, spec }, false);
   next['spec'] = form?.ok === true ? (form.object['spec'] ?? spec) : spec;
-  if (form?.ok === true && keepsVoids(form.object)) markVoids(next);
+  if (form?.ok === true && keepsEmptyCollections(form.object)) markEmptyCollections(next);
   next['metadata'] = orderedMetadata(metadata);
   const status = previous['status'];
   if (status === undefined) delete next['status'];

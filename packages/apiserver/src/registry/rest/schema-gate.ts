@@ -10,7 +10,7 @@ import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
 import { createWarnings, updateWarnings } from '@megaplane/machinery/warnings/warnings';
-import type { WrittenNumbers } from '@megaplane/machinery/written-numbers';
+import type { NumberLiterals } from '@megaplane/machinery/number-literals';
 import type { FieldError } from '@megaplane/machinery/fielderrors';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import {
@@ -46,7 +46,7 @@ export function refitted(
   { custom, resource }: Formed,
   object: JsonObject,
   isStrict: boolean,
-  numbers?: WrittenNumbers,
+  numbers?: NumberLiterals,
 ): Body | null {
   if (custom !== null) return formCustom(custom, object, isStrict);
   const type = findTypeOfKind(resource.apiVersion, resource.kind);

@@ -7,7 +7,7 @@
  */
 import { encodeCanonical, headOf, storedForm } from '@megaplane/machinery/canonical';
 import { applyDefaults } from '@megaplane/machinery/defaulting';
-import { readForeign } from '@megaplane/machinery/foreign';
+import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { allStorages, findKind, type ResourceStorage } from '@megaplane/machinery/kinds';
 import { encodeAtRest } from '@megaplane/machinery/protobuf';
@@ -68,7 +68,7 @@ export class StoredValues {
   decode(key: string, value: Buffer): Buffer {
     const known = this.#kindOf(key);
     if (known !== undefined && isOwn(value, known.head)) return value;
-    const read = readForeign(value, 0, value.length);
+    const read = decodeStoredValue(value, 0, value.length);
     if (!read.ok) return value;
     const object = ownVersion(read.object, known);
     // as upstream: what an older server left out is there for whoever reads

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { equals } from '../../json/json.ts';
-import { accepts } from '../acceptance.ts';
+import { accepts } from '../quick-validate.ts';
 import { compileSchema, CompiledSchema, SchemaCache } from '../compiled-schema.ts';
 import { explainedErrors } from '../openapi-faults.ts';
 import { SchemaGraph } from './schema-graph.ts';

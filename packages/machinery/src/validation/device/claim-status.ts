@@ -1,7 +1,7 @@
 /** What was given to a claim of devices, and to whom. */
 import { duplicate, forbiddenField, invalidValue, notSupported } from '../../meta/fielderrors.ts';
 import { printed, required, tooLong, tooMany } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { parseNetwork, ipText } from '../../meta/ip-address.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';

@@ -1,6 +1,6 @@
 /** Kinds of `resource.k8s.io`: claims of devices, their templates, classes, slices. */
 import { invalidValue } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject } from '../../json/json-value.ts';
 import { checkTemplateMetadata, WHOLE_SUBDOMAIN_NAME } from '../field/validation-metadata.ts';

@@ -1,7 +1,7 @@
 /** Devices that drivers offer, and the pools and counters that they belong to. */
 import { ownMember } from '@megaplane/base/members';
 import { invalidValue, printed, required, tooLong, tooMany } from '../../meta/fielderrors.ts';
-import { goForm, goValueOf } from '../../gotext/go-form.ts';
+import { goForm, goValueOf } from '../../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt, valueAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { dnsSubdomainErrors } from '../../meta/names.ts';

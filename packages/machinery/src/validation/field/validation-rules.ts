@@ -10,12 +10,12 @@ import {
   type FieldError,
   type Printed,
 } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { equals, listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { dnsLabelErrors, labelValueErrors, qualifiedNameErrors } from '../../meta/names.ts';
 import { parseQuantity, Quantity } from '../../meta/quantity.ts';
-import { isVoid } from '../../scheme/voids.ts';
+import { isVoid } from '../../scheme/empty-collections.ts';
 
 /** What is wrong with an object so far, in the order of upstream's checks. */
 export type Findings = FieldError[];

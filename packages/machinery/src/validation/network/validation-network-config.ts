@@ -6,7 +6,7 @@ import {
   required,
   tooLong,
 } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { parseNetwork } from '../../meta/ip-address.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';

@@ -2,8 +2,8 @@
 import { forbiddenField, invalidValue, notSupported, required } from '../../meta/fielderrors.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { goForm } from '../../gotext/go-form.ts';
-import { checkFieldReference, checkResourceReference, FILE_FIELDS } from './validation-downward.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
+import { checkFieldReference, checkResourceReference, FILE_FIELDS } from './downward-api.ts';
 import { checkLocalPath } from '../field/validation-paths.ts';
 import { checkSelector, eachObject, type Findings } from '../field/validation-rules.ts';
 import { bundleNameErrors, checkSignerName } from '../field/validation-signers.ts';

@@ -18,7 +18,7 @@ import {
   portNameErrors,
   portNumberErrors,
 } from '../../meta/names.ts';
-import { checkFieldReference, checkResourceReference, ENV_FIELDS } from './validation-downward.ts';
+import { checkFieldReference, checkResourceReference, ENV_FIELDS } from './downward-api.ts';
 import { checkResources } from './validation-resources.ts';
 import { checkContainerSecurity } from './validation-security.ts';
 import {

@@ -1,7 +1,7 @@
 /** Changes of pods by way of `resize` and `ephemeralcontainers`. */
 
 import { forbiddenField, invalidValue, type FieldError } from '../../meta/fielderrors.ts';
-import { goDiff } from '../../gotext/go-form.ts';
+import { goDiff } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { qosClassOf } from '../../meta/pod-resources.ts';

@@ -11,7 +11,7 @@ import {
   required,
   tooLong,
 } from '../../meta/fielderrors.ts';
-import { goValueOf } from '../../gotext/go-form.ts';
+import { goValueOf } from '../../gotext/go-value-format.ts';
 import { parseIp } from '../../meta/ip-address.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';

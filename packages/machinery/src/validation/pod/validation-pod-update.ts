@@ -2,7 +2,7 @@
 
 import { ownMember } from '@megaplane/base/members';
 import { forbiddenField, invalidValue, printed, required } from '../../meta/fielderrors.ts';
-import { goDiff, goForm, goValueOf } from '../../gotext/go-form.ts';
+import { goDiff, goForm, goValueOf } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { rangeText } from '../../meta/names.ts';

@@ -9,7 +9,7 @@ import {
   required,
   tooLong,
 } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import {
@@ -53,7 +53,7 @@ import {
   checkLinux,
   checkUserNamespace,
   checkWindows,
-} from './validation-systems.ts';
+} from './validation-os.ts';
 import { checkVolumes } from './pod-volumes.ts';
 
 const INT32_MAX = 2147483647;

@@ -8,12 +8,12 @@ import {
   required,
   tooLong,
 } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { rangeText } from '../../meta/names.ts';
 import { checkDescendingPath } from '../field/validation-paths.ts';
-import { checkWindowsOptions } from './validation-systems.ts';
+import { checkWindowsOptions } from './validation-os.ts';
 import { eachObject, oneOf, oneOfSet, type Findings } from '../field/validation-rules.ts';
 
 const ID_MAX = 2147483647;

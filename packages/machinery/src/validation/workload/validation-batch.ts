@@ -8,7 +8,7 @@ import {
   required,
   typedText,
 } from '../../meta/fielderrors.ts';
-import { goForm, selectorForm, sortedMap } from '../../gotext/go-form.ts';
+import { goForm, selectorForm, sortedMap } from '../../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { dnsLabelErrors } from '../../meta/names.ts';

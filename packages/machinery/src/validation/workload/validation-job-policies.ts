@@ -9,7 +9,7 @@ import {
   tooMany,
   tooLong,
 } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { dnsSubdomainErrors, qualifiedNameErrors } from '../../meta/names.ts';

@@ -6,7 +6,7 @@
 
 import { ownMember } from '@megaplane/base/members';
 import { duplicate, invalidValue, required, type FieldError } from '../../meta/fielderrors.ts';
-import { goForm } from '../../gotext/go-form.ts';
+import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { countIndexes, intervalOf } from './validation-job-policies.ts';

@@ -8,7 +8,7 @@ import {
   printed,
   required,
 } from '../../meta/fielderrors.ts';
-import { goForm, selectorForm, sortedMap } from '../../gotext/go-form.ts';
+import { goForm, selectorForm, sortedMap } from '../../gotext/go-value-format.ts';
 import { listAt, numberAt, objectAt, stringAt } from '../../json/json.ts';
 import { isNumber, isObject, type JsonObject } from '../../json/json-value.ts';
 import { escapedJson } from '../../json/quoting.ts';

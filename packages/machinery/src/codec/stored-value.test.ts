@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { canonicalText, encodeCanonical } from '../serializer/canonical.ts';
-import { adopt, readForeign } from './foreign.ts';
+import { adopt, decodeStoredValue } from './stored-value.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { encodeProtobuf } from '../serializer/protobuf.ts';
 
@@ -42,7 +42,7 @@ test('our own form, other versions and what cannot be read are left alone', () =
 test('unreadable values say what was found', () => {
   const refusal = (text: string): string => {
     const bytes = Buffer.from(text, 'latin1');
-    const read = readForeign(bytes, 0, bytes.length);
+    const read = decodeStoredValue(bytes, 0, bytes.length);
     return read.ok ? 'read' : read.message;
   };
   assert.match(refusal('k8s:enc:aescbc:v1:key:'), /starts with "k8s:enc:aescbc:v": neither JSON/);
@@ -53,6 +53,6 @@ test('unreadable values say what was found', () => {
 test('custom resources are taken as they stand', () => {
   const text = '{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{}}';
   const bytes = Buffer.from(text);
-  const read = readForeign(bytes, 0, bytes.length);
+  const read = decodeStoredValue(bytes, 0, bytes.length);
   assert.deepEqual(read, { ok: true, object: JSON.parse(text) as JsonObject });
 });

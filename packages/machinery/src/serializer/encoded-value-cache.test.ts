@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KnownPart } from './known-part.ts';
+import { EncodedValueCache } from './encoded-value-cache.ts';
 
 const REST_VALUES = 500;
 
@@ -9,7 +9,7 @@ function valueOf(text: string): Buffer {
 }
 
 test('what came last is found where it comes again, whole and within its bounds', () => {
-  const known = new KnownPart();
+  const known = new EncodedValueCache();
   const [one, other] = [valueOf('one'), valueOf('other')];
   assert.equal(known.find(one, 0, one.length), null);
   assert.ok(known.wants(one.length));
@@ -23,7 +23,7 @@ test('what came last is found where it comes again, whole and within its bounds'
 });
 
 test('a field that differs each time is let alone, and looked at again later', () => {
-  const known = new KnownPart();
+  const known = new EncodedValueCache();
   let kept = 0;
   const pass = (text: string): boolean => {
     const value = valueOf(text);

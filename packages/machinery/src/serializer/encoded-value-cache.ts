@@ -25,7 +25,7 @@ const REST_VALUES = 500;
 
 let fields = 0;
 
-export class KnownPart {
+export class EncodedValueCache {
   #last: Part | null = null;
   /** Above 0: misses that are left; below: values that pass until it is looked at again. */
   #credit = MISSES_FIRST;

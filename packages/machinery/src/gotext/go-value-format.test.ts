@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { goDiff, goValueOf, versionedForm } from './go-form.ts';
+import { goDiff, goValueOf, versionedForm } from './go-value-format.ts';
 import { findType } from '../scheme/schema.ts';
 
 test('what v1 has beside the security context of a pod is printed within it', () => {

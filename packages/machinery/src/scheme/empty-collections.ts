@@ -29,11 +29,11 @@ interface Marked {
 const maps = new WeakSet<JsonObject>();
 
 /** Says that empty lists or maps are within the object. */
-export function markVoids(object: JsonObject): void {
+export function markEmptyCollections(object: JsonObject): void {
   (object as Marked)[VOIDS] = true;
 }
 
-export function keepsVoids(object: JsonObject): boolean {
+export function keepsEmptyCollections(object: JsonObject): boolean {
   return (object as Marked)[VOIDS] === true;
 }
 
@@ -63,13 +63,13 @@ export function isVoidOf(field: Field, value: JsonValue): boolean {
 }
 
 /** The object as an encoder writes it: itself where no empty list or map is within. */
-export function encodedForm(object: JsonObject): JsonObject {
-  return keepsVoids(object) ? cleared(object, false) : object;
+export function wireForm(object: JsonObject): JsonObject {
+  return keepsEmptyCollections(object) ? cleared(object, false) : object;
 }
 
 /** The object as it is stored: itself where no empty list or map is within. */
-export function settledForm(object: JsonObject): JsonObject {
-  return keepsVoids(object) ? cleared(object, true) : object;
+export function storageForm(object: JsonObject): JsonObject {
+  return keepsEmptyCollections(object) ? cleared(object, true) : object;
 }
 
 function cleared(object: JsonObject, isStored: boolean): JsonObject {

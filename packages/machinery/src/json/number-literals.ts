@@ -9,17 +9,17 @@ import { ownMember } from '@megaplane/base/members';
 import { isObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /** The text of the numbers that are no plain integers, by the object or list that holds them. */
-export type WrittenNumbers = ReadonlyMap<object, ReadonlyMap<string, string>>;
+export type NumberLiterals = ReadonlyMap<object, ReadonlyMap<string, string>>;
 
 /** A number with a fraction, with an exponent or beyond what a double holds, as one value. */
 const UNUSUAL = /(?:^|[:,[])\s*-?(?:\d{16,}|\d+(?:\.\d|[eE]))[\d.eE+-]*\s*(?:$|[,\]}])/;
 
-const NONE: WrittenNumbers = new Map();
+const NONE: NumberLiterals = new Map();
 
 /** Finds the numbers in valid JSON, of which `value` is what `parseJson` gives. */
-export function parseWritten(text: string): {
+export function parseWithLiterals(text: string): {
   readonly value: JsonValue;
-  readonly numbers: WrittenNumbers;
+  readonly numbers: NumberLiterals;
 } {
   const whole = withWholeCharacters(text);
   const value = parseNested(whole) as JsonValue;
@@ -46,7 +46,7 @@ export interface Carried {
 }
 
 /** The same numbers where parts of what was parsed now stand, as long as they stand there. */
-export function carriedNumbers(numbers: WrittenNumbers, moves: readonly Carried[]): WrittenNumbers {
+export function carriedNumbers(numbers: NumberLiterals, moves: readonly Carried[]): NumberLiterals {
   const carried = new Map<object, Map<string, string>>();
   const carry = ({ from, member, to, place }: Carried): void => {
     const [was, is] = [ownMember(from as JsonObject, member), ownMember(to as JsonObject, place)];

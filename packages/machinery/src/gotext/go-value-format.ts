@@ -6,7 +6,7 @@
 import { ownMember, putMember, putMembers } from '@megaplane/base/members';
 import { printed, type Printed } from '../meta/fielderrors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { lineDiff } from './line-diff.ts';
+import { lineDiff } from './cmp-diff.ts';
 import { isOmitted } from '../scheme/normal-form.ts';
 import { escapedJson } from '../json/quoting.ts';
 import { findType, type Shape, type Type } from '../scheme/schema.ts';

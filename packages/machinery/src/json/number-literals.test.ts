@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { applyPatch, parsePatch, patchedNumbers, type PatchKind } from '../patch/patch.ts';
 import { decodeJsonBody, refit } from '../codec/request-body.ts';
 import { findType } from '../scheme/schema.ts';
-import { parseWritten } from './written-numbers.ts';
+import { parseWithLiterals } from './number-literals.ts';
 
 const EVENT = { apiVersion: 'v1', kind: 'Event' };
 
@@ -23,8 +23,8 @@ test('an integer field takes digits only, and what fits into it', () => {
 });
 
 test('numbers within strings are no numbers, and those in lists are found by their place', () => {
-  assert.equal(parseWritten('{"a":"b:1.25,","c":[1,200]}').numbers.size, 0);
-  const { value, numbers } = parseWritten('{"a":[1,2.0]}');
+  assert.equal(parseWithLiterals('{"a":"b:1.25,","c":[1,200]}').numbers.size, 0);
+  const { value, numbers } = parseWithLiterals('{"a":[1,2.0]}');
   const { a } = value as { a: object };
   assert.deepEqual([...(numbers.get(a) ?? [])], [['1', '2.0']]);
 });

@@ -24,7 +24,7 @@ export type Foreign =
  * Reads a value in any form. Types that are not built in (custom resources) are taken as they
  * stand.
  */
-export function readForeign(bytes: Buffer, start: number, end: number): Foreign {
+export function decodeStoredValue(bytes: Buffer, start: number, end: number): Foreign {
   const form = storedForm(bytes, start, end, NO_HEAD);
   if (form === 'protobuf') {
     const decoded = decodeProtobuf(bytes, start, end);
@@ -58,7 +58,7 @@ export function adopt(
 ): Buffer | undefined {
   const head = headOf(storage.apiVersion, storage.kind);
   if (storedForm(bytes, start, end, head) === 'canonical') return undefined;
-  const read = readForeign(bytes, start, end);
+  const read = decodeStoredValue(bytes, start, end);
   if (!read.ok) return undefined;
   if (read.object['apiVersion'] !== storage.apiVersion) return undefined;
   return encodeCanonical(read.object);

@@ -5,7 +5,7 @@ import { decodeJsonBody } from '../codec/request-body.ts';
 import { validateCreate } from '../validation/validation.ts';
 import { findKind } from './kinds.ts';
 import { isSame } from '../validation/field/validation-rules.ts';
-import { encodedForm, keepsVoids, settledForm } from './voids.ts';
+import { wireForm, keepsEmptyCollections, storageForm } from './empty-collections.ts';
 
 function decoded(apiVersion: string, kind: string, fields: JsonObject): JsonObject {
   const bytes = Buffer.from(JSON.stringify({ apiVersion, kind, ...fields }));
@@ -24,20 +24,20 @@ test('empty lists and maps are seen by rules, in part by encoders, and not by st
   });
   assert.deepEqual(policy['spec'], POLICY);
   const written = { ...head, metadata: {}, spec: { podSelector: {}, egress: [{}] } };
-  assert.deepEqual(JSON.parse(JSON.stringify(encodedForm(policy))), written);
-  assert.deepEqual(JSON.parse(JSON.stringify(settledForm(policy))), written);
+  assert.deepEqual(JSON.parse(JSON.stringify(wireForm(policy))), written);
+  assert.deepEqual(JSON.parse(JSON.stringify(storageForm(policy))), written);
   const meta = { kind: 'Role', apiVersion: 'rbac.authorization.k8s.io/v1', metadata: {} };
   const role = decoded(meta.apiVersion, 'Role', { rules: [] });
   // a copy is looked through, too
-  assert.deepEqual(JSON.parse(JSON.stringify(encodedForm({ ...role }))), { ...meta, rules: [] });
-  assert.deepEqual(JSON.parse(JSON.stringify(settledForm({ ...role }))), { ...meta, rules: null });
+  assert.deepEqual(JSON.parse(JSON.stringify(wireForm({ ...role }))), { ...meta, rules: [] });
+  assert.deepEqual(JSON.parse(JSON.stringify(storageForm({ ...role }))), { ...meta, rules: null });
 });
 
 test('objects without empty lists and maps are not copied', () => {
   const role = decoded('rbac.authorization.k8s.io/v1', 'Role', { rules: [{ verbs: ['get'] }] });
-  assert.equal(keepsVoids(role), false);
-  assert.equal(encodedForm(role), role);
-  assert.equal(settledForm(role), role);
+  assert.equal(keepsEmptyCollections(role), false);
+  assert.equal(wireForm(role), role);
+  assert.equal(storageForm(role), role);
 });
 
 test('an empty list that is set is told from none', () => {
@@ -66,7 +66,7 @@ test('empty lists within schemas are gone at all levels, and `items: []` is no s
   const openAPIV3Schema = { type: 'object', additionalProperties: within, items: [] };
   const versions = [{ name: 'v1', schema: { openAPIV3Schema } }];
   const definition = decoded(head.apiVersion, head.kind, { spec: { versions } });
-  const { spec } = settledForm(definition) as { spec: { versions: JsonObject[] } };
+  const { spec } = storageForm(definition) as { spec: { versions: JsonObject[] } };
   assert.deepEqual(JSON.parse(JSON.stringify(spec.versions[0]?.['schema'])), {
     openAPIV3Schema: {
       type: 'object',
