@@ -13,7 +13,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly [string, string])
     ['shared', 'rings of messages between two threads'],
     ['time', 'clock, timer wheel, deferred work'],
     ['units', 'sizes and durations as people write them'],
-    ['metrics', 'histograms'],
+    ['metrics', 'histograms, the text format'],
     ['der', 'DER'],
     ['os', 'directories and private files'],
     ['tls', 'how every TLS connection looks at certificates'],

@@ -3,7 +3,8 @@
  * `endpoints/filters/metrics.go` and `authentication/request/x509`.
  */
 import { labelValue } from '@megaplane/base/visible-text';
-import { boundText, Histogram } from '../metrics/histogram.ts';
+import { edgeText } from '@megaplane/base/text-format';
+import { Histogram } from '../metrics/histogram.ts';
 import { printFamily } from '../metrics/metric-families.ts';
 
 /** Names that are few and known; all others would be series without end. */
@@ -85,7 +86,7 @@ export class AccessMetrics {
     let below = 0;
     for (const [index, bound] of EXPIRY_BOUNDS_S.entries()) {
       below += this.#expiring[index] ?? 0;
-      lines.push(`${name}_bucket{le="${boundText(bound)}"} ${below}`);
+      lines.push(`${name}_bucket{le="${edgeText(bound)}"} ${below}`);
     }
     lines.push(`${name}_bucket{le="+Inf"} ${this.#certificates}`);
     lines.push(`${name}_sum ${this.#expirySum}`, `${name}_count ${this.#certificates}`);

@@ -1,4 +1,5 @@
 /** A histogram of Prometheus: how many values were at most so large. */
+import { edgeText } from '@megaplane/base/text-format';
 
 export class Histogram {
   readonly #bounds: readonly number[];
@@ -41,16 +42,9 @@ export class Histogram {
     let below = 0;
     for (const [index, bound] of this.#bounds.entries()) {
       below += this.#counts[index] ?? 0;
-      lines.push(`${name}_bucket{${labels},le="${boundText(bound)}"} ${below}`);
+      lines.push(`${name}_bucket{${labels},le="${edgeText(bound)}"} ${below}`);
     }
     lines.push(`${name}_bucket{${labels},le="+Inf"} ${this.count}`);
     lines.push(`${name}_sum{${labels}} ${this.#sum}`, `${name}_count{${labels}} ${this.count}`);
   }
-}
-
-/** As Go writes it: `2.592e+06` from a million on, `5e-07` below a ten thousandth. */
-export function boundText(bound: number): string {
-  if (bound === 0 || (bound >= 1e-4 && bound < 1e6)) return String(bound);
-  const [digits = '', exponent = ''] = bound.toExponential().split('e');
-  return `${digits}e${exponent.slice(0, 1)}${exponent.slice(1).padStart(2, '0')}`;
 }

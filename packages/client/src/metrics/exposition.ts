@@ -1,5 +1,5 @@
 /** Prometheus' text format. */
-import { ownMember } from '@megaplane/base/members';
+import { edgeText, inBraces, labelPairs } from '@megaplane/base/text-format';
 import type { BucketHistogram } from './bucket-histogram.ts';
 
 export type Labels = Readonly<Record<string, string | number>>;
@@ -14,9 +14,7 @@ export class Exposition {
   }
 
   value(labels: Labels, value: number, suffix = ''): void {
-    const pairs = Object.entries(labels).map(([name, text]) => `${name}="${escaped(text)}"`);
-    const shown = pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
-    this.#lines.push(`${this.#name}${suffix}${shown} ${value}`);
+    this.#lines.push(`${this.#name}${suffix}${inBraces(labelPairs(labels))} ${value}`);
   }
 
   histogram(labels: Labels, histogram: BucketHistogram): void {
@@ -31,15 +29,4 @@ export class Exposition {
   toString(): string {
     return `${this.#lines.join('\n')}\n`;
   }
-}
-
-function escaped(text: string | number): string {
-  const signs: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-  return String(text).replaceAll(/[\\"\n]/g, (sign) => ownMember(signs, sign) ?? sign);
-}
-
-/** An edge of a bucket as the Go client writes it: `1e-08`, `0.005`, `262144`, `1.048576e+06`. */
-export function edgeText(edge: number): string {
-  if (edge >= 1e-4 && edge < 1e6) return String(edge);
-  return edge.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
 }

@@ -3,7 +3,7 @@
  * What a client tells of its requests, under the names of client-go (`rest_client_*`), so that
  * dashboards and alerts carry over. Memory grows with methods and status codes alone.
  */
-import { edgeText } from './exposition.ts';
+import { edgeText } from '@megaplane/base/text-format';
 
 /** As client-go has them (component-base/metrics/prometheus/restclient). */
 const SECONDS: readonly number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];

@@ -4,7 +4,7 @@
  */
 
 import { assert } from '@megaplane/base/assert';
-import { edgeText } from '@megaplane/client/exposition';
+import { edgeText } from '@megaplane/base/text-format';
 
 /** Upper bounds of the histograms in seconds: 10 ns to 10 s, each ten times the last. */
 const BOUNDS: readonly number[] = boundsFrom(10e-9, 10);

@@ -1,19 +1,12 @@
 /** Prometheus' text format: one family after the other, each with its series. */
 import type { BoundedHistogram, LatencyHistogram } from '@megaplane/base/histogram';
+import { inBraces, labelPairs } from '@megaplane/base/text-format';
 
 export type Labels = Readonly<Record<string, string>>;
 
 /** The labels of a series in braces; for series that stay, made once. */
 export function labelText(labels: Labels, more: string = ''): string {
-  const parts = Object.entries(labels).map(
-    ([name, value]) => `${name}="${value.replaceAll(/[\\"\n]/g, escaped)}"`,
-  );
-  if (more !== '') parts.push(more);
-  return parts.length === 0 ? '' : `{${parts.join(',')}}`;
-}
-
-function escaped(character: string): string {
-  return character === '\n' ? String.raw`\n` : `\\${character}`;
+  return inBraces([labelPairs(labels), more].filter((part) => part !== '').join(','));
 }
 
 /** A scrape's answer under construction. */

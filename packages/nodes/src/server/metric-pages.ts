@@ -2,6 +2,7 @@
  * kwok's Metric: pages in Prometheus' text format below `/metrics`, one sample for a node, each of
  * its pods, or each container of those, with values and labels in CEL.
  */
+import { labelValue } from '@megaplane/base/visible-text';
 import type { Program } from '@megaplane/machinery/cel/program';
 import { listAt } from '@megaplane/machinery/json';
 import { isObject } from '@megaplane/machinery/json-value';
@@ -209,11 +210,7 @@ function histogram(
 
 function labelText(labels: readonly (readonly [string, string])[]): string {
   if (labels.length === 0) return '';
-  const pairs = labels.map(([name, value]) => {
-    const text = escaped(value).replaceAll('"', '\\"');
-    return `${name}="${text}"`;
-  });
-  return `{${pairs.join(',')}}`;
+  return `{${labels.map(([name, value]) => `${name}="${labelValue(value)}"`).join(',')}}`;
 }
 
 function escaped(text: string): string {
