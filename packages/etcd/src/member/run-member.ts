@@ -21,6 +21,7 @@ import {
   type ServedMember,
   serveEtcd,
 } from '../server/run-store.ts';
+import { CrossCheck } from './cross-check.ts';
 import { GroupList, memberIdOf, readListed } from './group-list.ts';
 import { LeaderLink, SECRET } from './leader-link.ts';
 import { firstState } from './first-state.ts';
@@ -32,6 +33,8 @@ import { STATE, StateServer } from './state-stream.ts';
 const HELLO = '/megaplane.Group/Hello';
 const HELLO_MS = 1000;
 const TICK_MS = 250;
+const LOOK_MS = 500;
+const HASH_EVERY_MS: number = 10 * 60_000;
 /** Entries of the journal between two copies of the state. */
 const STATE_EVERY = 50_000;
 const MOVE_MS_MAX = 5000;
@@ -48,6 +51,8 @@ export interface RunMemberOptions extends RunStoreOptions {
   readonly stateDir?: string;
   /** A new copy is made when so many entries have come since the last one. */
   readonly stateEvery?: number;
+  /** So often a standby compares its hash with the leader's; 0: never. */
+  readonly hashEveryMs?: number;
   /** For calls to the leader; null without TLS. */
   readonly tls: () => ConnectTls | null;
   readonly log: (message: string) => void;
@@ -160,7 +165,8 @@ async function begin(options: RunMemberOptions): Promise<Life> {
     stop();
     throw new Error(textOf(early));
   }
-  const parts = new MemberParts(options, store, member);
+  const leaves = (why: string): void => end({ kind: 'failed', why });
+  const parts = new MemberParts(options, store, member, leaves);
   const server = await parts.serve();
   const close = async (graceMs: number): Promise<void> => {
     await server.close(graceMs);
@@ -176,6 +182,7 @@ class MemberParts {
   readonly #store: Store;
   readonly #member: Member;
   readonly #link: LeaderLink;
+  readonly #check: CrossCheck;
   readonly #list: GroupList;
   #router: MemberRouter | null = null;
   #context: EtcdContext | null = null;
@@ -187,7 +194,12 @@ class MemberParts {
   readonly #states: StateServer;
   readonly #timers: NodeJS.Timeout[] = [];
 
-  constructor(options: RunMemberOptions, store: Store, member: Member) {
+  constructor(
+    options: RunMemberOptions,
+    store: Store,
+    member: Member,
+    onDifferent: (why: string) => void,
+  ) {
     this.#options = options;
     this.#store = store;
     this.#member = member;
@@ -197,6 +209,10 @@ class MemberParts {
       leadsHere: () => member.isLeader,
       isOver: () => member.isEnded,
     });
+    const { hashEveryMs: everyMs = HASH_EVERY_MS } = options;
+    const { nowMs } = SHELL_WORLD;
+    const link = this.#link;
+    this.#check = new CrossCheck({ member, store, link, everyMs, nowMs, onDifferent });
     this.#list = new GroupList(store, () => member.group);
     this.#states = new StateServer(store, member);
     const { journal, stateDir = null, stateEvery = STATE_EVERY, log } = options;
@@ -240,6 +256,7 @@ class MemberParts {
     this.#timers.push(everyMs(TICK_MS, () => this.#router?.tick()));
     this.#timers.push(everyMs(HELLO_MS, () => this.#sayHello()));
     this.#timers.push(everyMs(HELLO_MS, () => this.#copies.look()));
+    this.#timers.push(everyMs(LOOK_MS, () => this.#check.look()));
     for (const timer of this.#timers) timer.unref();
     this.#sayHello();
     return server;

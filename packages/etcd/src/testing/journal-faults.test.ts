@@ -55,6 +55,7 @@ async function begin(engine: Engine, memberName: string, stateDir?: string): Pro
     memberName,
     leaseMs: LEASE_MS,
     readsByJournal: false,
+    hashEveryMs: 500,
     ...(stateDir === undefined ? {} : { stateDir, stateEvery: EVERY }),
     tls: () => null,
     log: (message) => logged.push(message),
@@ -245,6 +246,30 @@ void test('a full disk costs a standby its copy and nothing else', async () => {
       return existsSync(join(full, 'state.mpj'));
     });
     assert(readCopy(full, STORAGE).revision > 1);
+  } finally {
+    await Promise.all([a, b].map((member) => member.close()));
+    await engine.stop();
+  }
+});
+
+void test('a standby whose memory differs from its leader finds out by its hash, and leaves', async () => {
+  const engine = await simulatedEngine();
+  const [a, b] = [await begin(engine, 'a'), await begin(engine, 'b')];
+  try {
+    assert.equal(await put(b.port, 'k'), 'done');
+    await until('it is there', async () => /value of k/.test(await get(b.port, 'k', true)));
+    const { store } = b.running;
+    const ref = store.get(Buffer.from('k'), 0, 1);
+    const record = store.record(ref);
+    const at = store.valueAt(ref);
+    record[at] = (record[at] ?? 0) ^ 1;
+    await until('it finds out', () => b.failure !== '');
+    assert.match(
+      b.failure,
+      /differs from its leader a: HashKV at revision \d+ is \d+ here and \d+/,
+    );
+    assert.equal(a.failure, '');
+    assert.equal(await put(a.port, 'goes on'), 'done');
   } finally {
     await Promise.all([a, b].map((member) => member.close()));
     await engine.stop();
