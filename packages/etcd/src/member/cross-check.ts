@@ -71,8 +71,8 @@ export class CrossCheck {
     else {
       onDifferent(
         `this member differs from its leader ${member.leader?.name ?? ''}: HashKV at revision ` +
-          `${revision} is ${own.hash} here and ${theirs.hash} there; what it holds is wrong, or ` +
-          'what the leader holds: compare the hashes of all members (store hash) before it starts again',
+          `${revision} is ${own.hash} here and ${theirs.hash} there; compare the ` +
+          'hashes of all members (store hash) before it starts again',
       );
     }
   }
