@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { WAITING_BYTES_MAX } from '../packages/apiserver/src/flowcontrol/fairness.ts';
-import { BODY_BYTES_MAX } from '../packages/apiserver/src/serializer/body.ts';
 import { JSON_DEPTH_MAX } from '../packages/base/src/bytes/nested-json.ts';
 import { PATTERN_STEPS_MAX } from '../packages/machinery/src/cel/library/regex-library.ts';
 import {
@@ -18,10 +17,7 @@ import {
 } from '../packages/machinery/src/selectors/selectors.ts';
 import { PROTOBUF_DEPTH_MAX } from '../packages/machinery/src/serializer/protobuf-decode.ts';
 import { PATH_CHARS_MAX, PATH_VALUES_MAX } from '../packages/machinery/src/structural/json-path.ts';
-import {
-  ALTERNATIVES_MAX,
-  FAULT_CHARS_MAX,
-} from '../packages/machinery/src/structural/openapi-faults.ts';
+import { FAULT_CHARS_MAX } from '../packages/machinery/src/structural/openapi-faults.ts';
 import { CONNECTIONS_MAX as PAGE_CONNECTIONS_MAX } from '../packages/cli/src/page/page-server.ts';
 import { COMPONENT_CONNECTIONS_MAX } from '../packages/client/src/componentbase/http-endpoint.ts';
 import { KUBELET_CONNECTIONS_MAX } from '../packages/nodes/src/server/kubelet-port.ts';
@@ -55,11 +51,7 @@ const ROWS: readonly (readonly [row: string, figures: readonly string[]])[] = [
     'paths of printed',
     [`${binary(PATH_CHARS_MAX)} characters`, `${plain(PATH_VALUES_MAX)} values`],
   ],
-  [
-    "what is told of an object's",
-    [`${binary(FAULT_CHARS_MAX)} characters`, `${plain(ALTERNATIVES_MAX)} alternatives`],
-  ],
-  ['a body', [`${binary(BODY_BYTES_MAX)}B of an object`]],
+  ["what is told of an object's", [`${binary(FAULT_CHARS_MAX)} characters`]],
   ['requests that wait', [`${binary(WAITING_BYTES_MAX)}B`]],
   [
     'connections of a listener',

@@ -16,7 +16,7 @@ const PROGRAM_MS_MAX = 120_000;
 /** What containerd 1.6 starts below each pod, and what pods run. */
 const IMAGE_NAMES: readonly string[] = ['registry.k8s.io/pause:3.6', 'megaplane.test/box:1'];
 export const BOX_IMAGE = 'megaplane.test/box:1';
-const APPLETS = ['sh', 'sleep', 'cat', 'echo', 'ls', 'wget', 'nc', 'httpd', 'id', 'ip', 'env'];
+const APPLETS = ['sh', 'sleep', 'cat', 'echo', 'mkdir', 'printf', 'nc', 'httpd'];
 /** Each machine has its own of these. */
 const DIRECTORIES = [
   ...['/etc/kubernetes', '/etc/containerd', '/etc/cni', '/run/containerd', '/var/lib/cni'],

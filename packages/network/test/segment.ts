@@ -4,7 +4,7 @@
  * providers do, nodes on it, and pods that real CNI plugins connect.
  */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -35,6 +35,8 @@ export class Segment {
   readonly dir: string = mkdtempSync(join(tmpdir(), 'megaplane-segment-'));
   readonly #names: string[] = [];
   readonly #children: ChildProcess[] = [];
+  /** Told how long each plugin of a list took. */
+  onPlugin: (type: string, ms: number) => void = () => {};
   readonly #id = `mp${process.pid % 10_000}`;
 
   constructor() {
@@ -76,9 +78,13 @@ export class Segment {
   }
 
   /** Starts a program in a namespace; it ends with the segment. */
-  start(short: string, words: readonly string[]): ChildProcess {
+  start(
+    short: string,
+    words: readonly string[],
+    input: 'ignore' | 'pipe' = 'ignore',
+  ): ChildProcess {
     const args = ['netns', 'exec', this.name(short), ...words];
-    const child = spawn('ip', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('ip', args, { stdio: [input, 'pipe', 'inherit'] });
     this.#children.push(child);
     return child;
   }
@@ -184,7 +190,9 @@ export class Segment {
         name,
         ...(result === undefined ? {} : { prevResult: result }),
       };
+      const startMs = performance.now();
       const ran = this.plugin(verb, node, pod, own.type, config);
+      this.onPlugin(own.type, performance.now() - startMs);
       if (ran.code !== 0) throw new Error(`${own.type} ${verb}: ${ran.out}${ran.err}`);
       if (verb === 'ADD') result = JSON.parse(ran.out) as object;
     }
@@ -203,6 +211,17 @@ export class Segment {
       CNI_IFNAME: 'eth0',
       CNI_PATH: `${bin}:${PLUGINS}`,
     });
+  }
+
+  /** Writes down so many attachments of a node as its plugin does, some addresses to each. */
+  fillEntries(node: string, count: number, each: number): void {
+    const dir = join(this.state(node), 'ndp');
+    for (let at = 0; at < count; at += each) {
+      const addresses = Array.from({ length: Math.min(each, count - at) }, (_, more) => {
+        return `2001:db8:1::a:1:${(at + more).toString(16)}`;
+      });
+      writeFileSync(join(dir, `many-${at}.eth0`), `eth0 ${addresses.join(' ')}\n`);
+    }
   }
 
   /** Entries of the neighbour proxy of a node. */

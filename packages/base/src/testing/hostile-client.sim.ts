@@ -422,20 +422,6 @@ export async function comesToRest(port: HostilePort): Promise<void> {
   assert.deepEqual(await heldBy(port), []);
 }
 
-/** Times that a port is asked: a machine that is busy lets handshakes run into their deadline. */
-const ASKED_MAX = 3;
-
-async function answersOthers(port: HostilePort): Promise<void> {
-  for (let asked = 1; asked < ASKED_MAX; asked++) {
-    try {
-      return await port.answers();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
-    }
-  }
-  await port.answers();
-}
-
 /**
  * Lets hostile clients come to ports, several at once, and looks after them: all ports answer, hold
  * nothing, have said nothing of an internal error, and none was told of (`tellErrors`, and `errors`
@@ -468,7 +454,7 @@ export async function besiege(
         }),
       );
       for (const port of new Set(visited)) {
-        await answersOthers(port);
+        await port.answers();
         await comesToRest(port);
       }
       assert.deepEqual(told, []);

@@ -22,6 +22,7 @@ interface PlanFlags {
   readonly node?: number;
   readonly address?: string;
   readonly all?: true;
+  readonly svg?: string;
   readonly output: 'text' | 'json';
 }
 
@@ -97,6 +98,7 @@ function planCommand(done: (exitCode: number) => void): Command {
     .option('--node <number>', 'only the prefix of this node', wholeNumber(0, NODES_MAX))
     .option('--address <address>', 'only the node that has it')
     .option('--all', 'all nodes, a line each: number, prefix, bridge')
+    .option('--svg <file>', 'draws it, too')
     .option('-o, --output <format>', 'text or json', oneOf(['text', 'json']), 'text')
     .action(async (flags: PlanFlags) => done(await plan(flags)));
 }
@@ -112,6 +114,11 @@ async function plan(flags: PlanFlags): Promise<number> {
     ...(services === undefined ? {} : { services }),
   });
   if (!('base' in found)) return refuse(found);
+  if (flags.svg !== undefined) {
+    const { planPicture } = await import('@megaplane/network/plan/plan-picture');
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(flags.svg, planPicture(found));
+  }
   if (flags.address !== undefined) {
     const { line, why = '' } = texts.lookUp(found, flags.address);
     if (line === undefined) return refuse([why]);

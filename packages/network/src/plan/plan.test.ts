@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { bitsFor, gatewayOf, makePlan, nodeOf, NODES_MAX, podPrefix, type Plan } from './plan.ts';
+import { planPicture } from './plan-picture.ts';
 import { lookUp, planJson, planLines, plannedNode, planText } from './plan-text.ts';
 import { overlaps, parseAddress, parsePrefix, pieceOf, prefixText, sizeOf } from './prefix.ts';
 import { PROVIDERS, SHARED } from './providers.ts';
@@ -128,4 +130,22 @@ test('prefixes and addresses are read and written', () => {
   const prefix = parsePrefix('10.0.0.0/16');
   assert(typeof prefix !== 'string');
   assert.equal(prefixText(pieceOf(prefix, 24, 3)), '10.0.3.0/24');
+});
+
+test('the plan is drawn, for sizes of all kinds, and the picture of the docs is that one', () => {
+  const shown = new URL('../../../../docs/network-plan.svg', import.meta.url);
+  const plan = planned('fd00:10::/76', 1_000_000, { services: 'fd00:64:ff::/108' });
+  assert.equal(planPicture(plan), readFileSync(shown, 'utf8'), 'network plan --svg makes it anew');
+  for (const [base, nodes] of [
+    ['fd00::/96', 1],
+    ['fd00::/95', 2],
+    ['fd00::/94', 4],
+    ['fd00::/72', NODES_MAX],
+  ] as const) {
+    const picture = planPicture(planned(base, nodes));
+    assert.ok(picture.includes(plannedNode(planned(base, nodes), nodes - 1).podCIDR), base);
+    assert.equal(picture.split('<text').length, picture.split('</text>').length);
+    const numbers = [...picture.matchAll(/ (?:x|y|width|height)="(-?[\d.]+)"/g)];
+    assert.ok(numbers.every(([, value]) => Number(value) >= 0 && Number(value) <= 860));
+  }
 });
