@@ -5,8 +5,8 @@
  *
  *     node bench/network.ts --pods 50 --entries 10000
  *
- * As root on Linux, in network namespaces that it makes and removes. Each plugin is run as a runtime
- * runs it; what it takes to enter a namespace is counted by itself and taken off. The first packet
+ * As root on Linux, in network namespaces that it makes and removes. Each plugin is run as runtimes
+ * run it; what it takes to enter a namespace is counted by itself and taken off. The first packet
  * is the time that a connection from outside takes to a pod that nobody has asked for yet.
  */
 import type { ChildProcess } from 'node:child_process';
@@ -51,7 +51,8 @@ function planMs(): { readonly ms: number; readonly mib: number } {
 }
 
 /** Listens in a pod for as long as the segment lives. */
-const SERVER = `require('net').createServer((s) => s.end('x')).listen(8080, '::', () => console.log('up'))`;
+const SERVER = `const server = require('net').createServer((s) => s.end('x'));
+server.listen(8080, '::', () => console.log('up'))`;
 /** Connects to each address that it reads, and tells how long the first octet took. */
 const CLIENT = `require('readline').createInterface({ input: process.stdin }).on('line', (host) => {
   const start = performance.now();

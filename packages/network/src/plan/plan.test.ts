@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { bitsFor, gatewayOf, makePlan, nodeOf, NODES_MAX, podPrefix, type Plan } from './plan.ts';
@@ -133,7 +134,8 @@ test('prefixes and addresses are read and written', () => {
 });
 
 test('the plan is drawn, for sizes of all kinds, and the picture of the docs is that one', () => {
-  const shown = new URL('../../../../docs/network-plan.svg', import.meta.url);
+  const root = join(import.meta.dirname, '..', '..', '..', '..');
+  const shown = join(root, 'docs/network-plan.svg');
   const plan = planned('fd00:10::/76', 1_000_000, { services: 'fd00:64:ff::/108' });
   assert.equal(planPicture(plan), readFileSync(shown, 'utf8'), 'network plan --svg makes it anew');
   for (const [base, nodes] of [
