@@ -261,6 +261,39 @@ test('half a character is U+FFFD in JSON and in protobuf', async () => {
   assert.equal(member(send('PATCH', `${maps}/m`, raw, MERGE).text, 'a'), '"\ufffd\ufffd\ufffd"');
 });
 
+test('what Go keeps as raw octets stays as it was sent, through each way in and out', async () => {
+  const { send } = await widgets();
+  const revisions = '/apis/apps/v1/namespaces/n/controllerrevisions';
+  const data = '{"n":[1.0,1e2,-0.0],"a":123456789012345678901,"a":1,"x":"\\ud800<","10":1,"2":{}}';
+  const stored = data.replace('<', '\\u003c');
+  const metadata = '{"name":"r","labels":{"a":"b"}}';
+  const body = (text: string): string => `{"revision":1,"data":${text},"metadata":${metadata}}`;
+  const raw = ({ text }: { text: string }): string | undefined =>
+    /"data":(.*),"revision":|"revision":1,"data":(.*)\}\n$/s.exec(text)?.slice(1).join('');
+  const strict = `${revisions}?fieldValidation=Strict`;
+  const made = send('POST', strict, body(data.replaceAll(',', ' ,\n')));
+  assert.equal(made.status, 201, made.text);
+  assert.equal(raw(made), stored);
+  const path = `${revisions}/r`;
+  assert.equal(raw(send('GET', path, null)), stored);
+  const merged = send('PATCH', path, '{"metadata":{"labels":{"c":"d"}}}', MERGE);
+  assert.equal(merged.status, 200, merged.text);
+  assert.equal(raw(merged), stored);
+  const { bytes } = send('GET', path, null, '', PROTOBUF);
+  assert.ok(bytes.includes(stored));
+  const put = send('PUT', path, bytes, PROTOBUF);
+  assert.equal(put.status, 200, put.text);
+  assert.ok(send('GET', path, null, '', PROTOBUF).bytes.includes(stored));
+  assert.equal(raw(send('GET', path, null)), stored);
+  const parameters = '{"n":1.0,"n":2.50}';
+  const config = `[{"opaque":{"driver":"d.io","parameters":${parameters}}}]`;
+  const classes = '/apis/resource.k8s.io/v1/deviceclasses';
+  const device = `{"metadata":{"name":"c"},"spec":{"config":${config}}}`;
+  const given = send('POST', classes, device);
+  assert.equal(given.status, 201, given.text);
+  assert.ok(given.text.includes(`"parameters":${parameters}`), given.text);
+});
+
 /** Integers around the ends of what doubles and 64 bits hold. */
 const LONG = fc
   .tuple(

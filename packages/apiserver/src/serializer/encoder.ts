@@ -8,6 +8,7 @@ import {
   storedForm,
   writeResourceVersion,
 } from '@megaplane/machinery/canonical';
+import { objectJson } from '@megaplane/machinery/raw-text';
 import { decodeStoredValue } from '@megaplane/machinery/stored-value';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import { emptyObject } from '@megaplane/machinery/normal-form';
@@ -238,7 +239,7 @@ export class JsonEncoder implements Encoder {
 
   #whole(sink: Sink, row: Row, revision: number): void {
     if (!isCopied(this.#served, row)) {
-      sink.utf8(JSON.stringify(shownRow(this.#served, row, revision)));
+      sink.utf8(objectJson(shownRow(this.#served, row, revision)));
       return;
     }
     sink.ensure(row.end - row.start + SPLICE_BYTES_MAX + HEAD_BYTES_MORE);

@@ -10,6 +10,7 @@ import { countMembers, strictErrors } from '../scheme/strict-json.ts';
 import { countMembersIn, fitObject } from '../scheme/typed-json.ts';
 import { parseWithLiterals, type NumberLiterals } from '../json/number-literals.ts';
 import { decodedText } from '../json/json-text.ts';
+import { keepRawTexts } from '../json/raw-text.ts';
 
 /** What the URL of the request makes one expect. */
 export interface ExpectedKind {
@@ -66,6 +67,7 @@ export function decodeJsonBody(
   if (type === undefined) {
     return { ok: false, message: unhandled(found, expected, unregistered(found)) };
   }
+  keepRawTexts(text, value, kind);
   const fitted = fitObject(type, value ?? {}, true, parsed?.numbers, hasVoids, true);
   if (!fitted.ok) return { ok: false, message: unhandled(found, expected, fitted.message) };
   const object = withKind(fitted.object, found);

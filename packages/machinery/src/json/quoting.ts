@@ -14,8 +14,10 @@ const HTML: Readonly<Record<string, string>> = {
 
 /** JSON as Go marshals it: what has a meaning in HTML is escaped. */
 export function escapedJson(value: JsonValue, indent = 0): string {
-  return JSON.stringify(value, null, indent).replaceAll(
-    /[&<>\u2028\u2029]/g,
-    (one) => ownMember(HTML, one) ?? one,
-  );
+  return withEscapes(JSON.stringify(value, null, indent));
+}
+
+/** JSON in which what has a meaning in HTML is escaped. */
+export function withEscapes(json: string): string {
+  return json.replaceAll(/[&<>\u2028\u2029]/g, (one) => ownMember(HTML, one) ?? one);
 }

@@ -8,12 +8,12 @@ import {
   encodeCanonicalInto,
   headLength,
   headOf,
-  RAW_KINDS,
   splice,
   SPLICE_BYTES_MAX,
   splicedLength,
   storedForm,
 } from './canonical.ts';
+import { RAW_KINDS } from '../json/raw-text.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { decodeProtobuf, encodeProtobuf } from './protobuf.ts';
 import { findType, type Shape, type Type } from '../scheme/schema.ts';

@@ -10,7 +10,7 @@
 
 import { parseJson } from '../json/json-text.ts';
 import { isObject, type JsonObject } from '../json/json-value.ts';
-import { escapedJson } from '../json/quoting.ts';
+import { keepRawTexts, objectJson } from '../json/raw-text.ts';
 
 const QUOTE = 0x22;
 const BRACE_CLOSE = 0x7d;
@@ -32,27 +32,15 @@ export function headOf(apiVersion: string, kind: string): Buffer {
 }
 
 /**
- * Kinds with a part that protobuf carries as JSON (`runtime.RawExtension`). kube-controller-manager
- * compares the bytes of such parts with what Go writes, so that is how they are stored: with `&`,
- * `<` and `>` escaped. Of other text of these objects it changes nothing. /
- */
-export const RAW_KINDS: ReadonlySet<string> = new Set([
-  'ControllerRevision',
-  'DeviceClass',
-  'ResourceClaim',
-  'ResourceClaimTemplate',
-]);
-
-/**
  * The stored form as text. `kind` and `apiVersion` must be strings; absent metadata counts as
- * empty.
+ * empty. What kube-controller-manager compares octet by octet is written as Go does, with `&`, `<`
+ * and `>` escaped; of other text of these kinds that changes nothing.
  */
 export function canonicalText(object: JsonObject): string {
   const { kind, apiVersion, metadata, ...rest } = object;
   const { resourceVersion: _, ...kept } = isObject(metadata) ? metadata : {};
   const whole = { kind, apiVersion, metadata: kept, ...rest };
-  const isRaw = typeof kind === 'string' && RAW_KINDS.has(kind);
-  return isRaw ? escapedJson(whole) : JSON.stringify(whole);
+  return objectJson(whole);
 }
 
 /** The stored form in a Buffer of its own. */
@@ -76,7 +64,9 @@ export function decodeCanonical(
   end: number,
   resourceVersion: number,
 ): JsonObject {
-  const object = parseJson(bytes.toString('utf8', start, end)) as JsonObject;
+  const text = bytes.toString('utf8', start, end);
+  const object = parseJson(text) as JsonObject;
+  keepRawTexts(text, object);
   const metadata = object['metadata'];
   if (isObject(metadata)) metadata['resourceVersion'] = String(resourceVersion);
   else object['metadata'] = { resourceVersion: String(resourceVersion) };

@@ -9,6 +9,7 @@
 import { ownMember, putMember } from '@megaplane/base/members';
 import { readText } from '@megaplane/wire/protobuf';
 import { parseJson } from '../json/json-text.ts';
+import { keepRawText } from '../json/raw-text.ts';
 import { type JsonObject, type JsonValue, setMember } from '../json/json-value.ts';
 import { absentValue, isOmitted, zeroMember } from '../scheme/normal-form.ts';
 import { parseQuantity, QUANTITY_FAILURES } from '../meta/quantity.ts';
@@ -472,7 +473,10 @@ const texts: string[] = ['', '', '', ''];
 function parseRaw(bytes: Buffer, start: number, end: number): JsonValue {
   if (start === end) return null;
   try {
-    return parseJson(bytes.toString('utf8', start, end));
+    const text = bytes.toString('utf8', start, end);
+    const value = parseJson(text);
+    keepRawText(text, value);
+    return value;
   } catch {
     return null;
   }

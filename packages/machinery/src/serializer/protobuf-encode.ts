@@ -8,7 +8,7 @@ import { ownMember } from '@megaplane/base/members';
 import { BackwardWriter } from './backward-writer.ts';
 import { isNumber, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { closeEnvelope, openEnvelope } from './protobuf-envelope.ts';
-import { escapedJson } from '../json/quoting.ts';
+import { rawJson } from '../json/raw-text.ts';
 import { findType, type Field, type Shape, type Type } from '../scheme/schema.ts';
 import { parseGoDuration, parseTime } from '../meta/times.ts';
 import type { Scalar } from '../scheme/zero-values.ts';
@@ -234,7 +234,7 @@ export class MessageEncoder {
       return this.#scalar(1, 'int64', typeof value === 'string' ? 1 : 0, depth);
     }
     if (scalar === 'raw') {
-      if (value !== null) this.#out.string(1, escapedJson(value));
+      if (value !== null) this.#out.string(1, rawJson(value));
       return;
     }
     if (scalar === 'json' || scalar === 'fieldsV1') {

@@ -2,6 +2,7 @@
 import { putMember } from '@megaplane/base/members';
 import { listAt, objectAt, stringAt } from '@megaplane/machinery/json';
 import type { JsonObject } from '@megaplane/machinery/json-value';
+import { rawJson } from '@megaplane/machinery/raw-text';
 import { quoted } from '@megaplane/machinery/quoting';
 import type { Status } from '@megaplane/machinery/status';
 import type { Served } from '../../storage/served.ts';
@@ -26,18 +27,20 @@ export function reviewBody(
 ): Buffer {
   const { previous } = write;
   const { options, dryRun, ...request } = requestOf(write, target, uid);
-  const review = {
+  const object = shownObjectOf(write, target, phase);
+  const review: JsonObject = {
     kind: 'AdmissionReview',
     apiVersion: `${GROUP}/${version}`,
     request: {
       ...request,
-      object: shownObjectOf(write, target, phase),
+      object,
       oldObject: shownAs(previous, write, target),
       dryRun,
       options,
     },
   };
-  return Buffer.from(JSON.stringify(review));
+  // built-in objects are sent with their raw parts as they are stored
+  return Buffer.from(target.custom === null ? rawJson(review) : JSON.stringify(review));
 }
 
 /** What a webhook said. */
