@@ -17,11 +17,12 @@ export const FLOORS: Readonly<Record<string, number>> = {
   apiserver: 0.6,
   base: 5.7,
   controllers: 3,
-  fleet: 1.4,
+  etcd: 0.6,
+  fleet: 1.3,
   machinery: 0.2,
   nodes: 1.1,
   scheduler: 3.8,
-  store: 0.9,
+  store: 1.8,
   wire: 1.7,
 };
 

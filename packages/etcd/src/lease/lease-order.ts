@@ -3,6 +3,7 @@
  * Sorts by digits of 16 bits, the lowest first: every pass is a walk that can stop anywhere, which
  * no other sort of a million is.
  */
+import { assert } from '@megaplane/base/assert';
 import type { LeaseRows } from '@megaplane/store/lease-rows';
 
 const DIGIT_BITS = 16;
@@ -86,12 +87,14 @@ export abstract class LeaseOrder {
     if (this.#phase === 'gather') this.#phase = 'count';
     else if (this.#phase === 'count') {
       this.#phase = 'place';
+      assert(this.#count === this.count, 'each lease is in the order once');
       let sum = 0;
       for (let value = 0; value < DIGIT_VALUES; value++) {
         const found = this.#places[value]!;
         this.#places[value] = sum;
         sum += found;
       }
+      assert(sum === this.count, 'each lease has a digit');
     } else {
       [this.#order, this.#next] = [this.#next, this.#order];
       this.#places.fill(0);

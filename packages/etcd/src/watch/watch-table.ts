@@ -11,6 +11,7 @@
  *                               sparse Map    all other ids
  * ```
  */
+import { assert } from '@megaplane/base/assert';
 import type { WatchId } from './watch-request.ts';
 
 export const FLAG_PREV_KV = 1;
@@ -89,6 +90,7 @@ export class WatchIds {
 
   /** Adds an id that is not there. */
   add(id: WatchId, cursor: number): void {
+    assert(cursor !== 0 && this.get(id) === 0, 'an id is that of one watch');
     this.size++;
     if (id === this.#dense.length && id < DENSE_IDS_MAX) this.#grow(id);
     if (this.#isDense(id)) this.#dense[id] = cursor;
@@ -109,6 +111,7 @@ export class WatchIds {
   }
 
   remove(id: WatchId): void {
+    assert(this.get(id) !== 0, 'a watch ends once');
     this.size--;
     if (this.#isDense(id)) this.#dense[id] = 0;
     else this.#sparse.delete(id);

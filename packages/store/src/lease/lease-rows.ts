@@ -8,6 +8,8 @@
  * shares the chunks: a chunk that is shared is copied before a lease of it begins or ends. So a
  * copy costs a pointer for each chunk, and no growth costs more than a chunk.
  */
+import { assertWhole } from '@megaplane/base/assert';
+
 const CHUNK_BITS = 15;
 const CHUNK_ROWS: number = 1 << CHUNK_BITS;
 const CHUNK_MASK: number = CHUNK_ROWS - 1;
@@ -75,6 +77,7 @@ export class LeaseRows {
 
   /** A number that is not used: a lease has it now. */
   add(lease: number, high: number, low: number): void {
+    assertWhole(lease > 0 && !this.isUsed(lease), 'a number is that of one lease');
     while (this.#chunks.length <= lease >>> CHUNK_BITS) this.#chunks.push(new Chunk());
     const { words } = this.#own(lease);
     const at = wordOf(lease);
@@ -95,6 +98,7 @@ export class LeaseRows {
   }
 
   remove(lease: number): void {
+    assertWhole(this.isUsed(lease), 'a lease ends once');
     this.#own(lease).words[wordOf(lease) + USED] = 0;
     this.count--;
   }

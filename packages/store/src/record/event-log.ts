@@ -3,6 +3,7 @@
  * One ref per event, in chunks; positions count events of the class from the start of the
  * process and never change. Revisions are read from the records, so an event costs 4 bytes.
  */
+import { assertWhole } from '@megaplane/base/assert';
 import type { Arenas } from './arenas.ts';
 
 /**
@@ -59,6 +60,7 @@ export class EventLog {
 
   /** The record of an event was moved. */
   replace(position: number, ref: number): void {
+    assertWhole(position >= this.first && position < this.next, 'an event that is kept has moved');
     const at = position - this.#base;
     this.#chunks[Math.floor(at / CHUNK_EVENTS)]![at & CHUNK_MASK] = ref;
   }
@@ -77,6 +79,8 @@ export class EventLog {
 
   /** Forgets the events before a position. */
   cut(position: number): void {
+    const isInside = position >= this.first && position <= this.next;
+    assertWhole(isInside, 'a log is cut between its ends');
     this.first = position;
     const gone = Math.floor((position - this.#base) / CHUNK_EVENTS);
     this.#chunks.splice(0, gone);

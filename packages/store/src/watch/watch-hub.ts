@@ -7,6 +7,7 @@
  * log (or, watching one key, in the key's chain of versions), from its place on. So there is no
  * queue per watcher, and a slow one costs 40 bytes.
  */
+import { assertWhole } from '@megaplane/base/assert';
 import type { Arenas } from '../record/arenas.ts';
 import type { KeyClass, KeyClasses } from '../record/classes.ts';
 import { FAILURE, type Watcher } from '../contract.ts';
@@ -111,6 +112,7 @@ export class WatchHub {
   ): number {
     const id = this.#free.length > 0 ? this.#free.pop()! : this.#idEnd++;
     if (id >= this.#states.length) this.#grow();
+    assertWhole(this.#states[id] === DEAD, 'a number is that of one watcher');
     const range = this.#ranges.open(bytes, at, to, endAt, endTo);
     if (range >= this.#firstWatcher.length) {
       this.#firstWatcher = grown(this.#firstWatcher, range);
@@ -155,6 +157,8 @@ export class WatchHub {
     const range = this.#rangeOf[id]!;
     const next = this.#nextInRange[id]!;
     const previous = this.#previousInRange[id]!;
+    const before = previous === 0 ? this.#firstWatcher[range]! : this.#nextInRange[previous]!;
+    assertWhole(before === id, 'a watcher is in the list of its range');
     if (next !== 0) this.#previousInRange[next] = previous;
     if (previous !== 0) this.#nextInRange[previous] = next;
     else this.#firstWatcher[range] = next;
@@ -164,11 +168,14 @@ export class WatchHub {
     this.#owners.release(this.#ownerOf[id]!);
     this.#free.push(id);
     this.#size--;
+    const numbers = this.#size + this.#free.length;
+    assertWhole(numbers === this.#idEnd - 1, 'a number is of an open watcher, or free');
     if (this.#scanned === id) this.#scanned = 0;
   }
 
   /** Shows watchers the events up to a revision, class logs merged in order; wakes them. */
   publish(revision: number): void {
+    assertWhole(revision >= this.#published, 'what was shown is not taken back');
     this.#published = revision;
     this.#scanned = 0;
     this.#reading.forget();
@@ -360,8 +367,13 @@ export class WatchHub {
   }
 
   #take(id: number, ref: number): void {
-    this.#lastRevision[id] = this.#arenas.modRevision(ref);
-    this.#lastSub[id] = this.#arenas.sub(ref);
+    const revision = this.#arenas.modRevision(ref);
+    const sub = this.#arenas.sub(ref);
+    const last = this.#lastRevision[id]!;
+    const isNext = revision > last || (revision === last && sub > this.#lastSub[id]!);
+    assertWhole(isNext, 'events reach a watcher in their order');
+    this.#lastRevision[id] = revision;
+    this.#lastSub[id] = sub;
   }
 
   #beginScan(id: number, range: number): void {

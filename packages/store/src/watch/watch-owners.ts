@@ -3,6 +3,7 @@
  * A stream has many watches and a million watches need not name it by a million pointers: each
  * names the number of its owner, which is kept while any of them is open.
  */
+import { assertWhole } from '@megaplane/base/assert';
 import type { Watcher } from '../contract.ts';
 
 export class WatchOwners {
@@ -27,11 +28,14 @@ export class WatchOwners {
 
   /** One watch less. */
   release(number: number): void {
+    assertWhole(this.#counts[number]! > 0, 'an owner is let go as often as it was held');
     this.#counts[number]!--;
     if (this.#counts[number] !== 0) return;
     this.#numbers.delete(this.#owners[number]!);
     this.#owners[number] = null;
     this.#free.push(number);
+    const numbers = this.#numbers.size + this.#free.length;
+    assertWhole(numbers === this.#owners.length, 'a number is of one owner, or free');
   }
 
   get(number: number): Watcher {
