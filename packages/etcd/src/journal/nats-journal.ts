@@ -48,7 +48,7 @@ const ENTRY_BYTES_MAX = 1024 * 1024 - 4096;
 const PUBLISH_MS_MAX = 1000;
 const API_MS_MAX = 3000;
 /** Entries that wait to be read; the server sends no more meanwhile. */
-const BUFFERED_ENTRIES_MAX = 256;
+const BUFFERED_ENTRIES_MAX = 64;
 const READ_ENTRIES_MAX = 64;
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 const STREAM_NOT_FOUND = 10059;
@@ -83,7 +83,10 @@ class Feed {
   isOver = false;
   /** The first message came from behind the place asked for. */
   first = 0;
+  /** Tells the one who reads that something is there, or that nothing will come. */
   wake: (() => void) | null = null;
+  /** Tells the one who fetches that there is room again. */
+  taken: (() => void) | null = null;
 
   constructor(next: number) {
     this.next = next;
@@ -143,6 +146,8 @@ export class NatsJournal implements Journal {
     if (this.#attempt?.entry !== entry || this.#attempt.expected !== expected) {
       this.#attempt = { entry, expected, id: randomUUID() };
     }
+    // who writes knows what it has written, and need not be sent it
+    this.#drop();
     try {
       const { seq, duplicate } = await this.#js.publish(this.#subject, entry, {
         msgID: this.#attempt.id,
@@ -181,6 +186,7 @@ export class NatsJournal implements Journal {
     }
     const entries = feed.entries.splice(0, READ_ENTRIES_MAX);
     feed.next += entries.length;
+    feed.taken?.();
     if (entries.length > 0 || (!feed.isOver && waitMs <= 0)) return { kind: 'entries', entries };
     return await this.#lookAt(from);
   }
@@ -211,6 +217,7 @@ export class NatsJournal implements Journal {
     feed.isOver = true;
     feed.messages?.stop();
     feed.wake?.();
+    feed.taken?.();
   }
 
   async #run(feed: Feed, from: number): Promise<void> {
@@ -231,8 +238,11 @@ export class NatsJournal implements Journal {
           break;
         }
         next++;
-        feed.entries.push({ position: message.seq, bytes: Buffer.from(message.data) });
+        const { data } = message;
+        const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
+        feed.entries.push({ position: message.seq, bytes });
         feed.wake?.();
+        if (feed.entries.length >= BUFFERED_ENTRIES_MAX) await room(feed);
       }
     } catch (error) {
       if (!feed.isOver) this.#options.log(`NATS: ${(error as Error).message}`);
@@ -293,6 +303,14 @@ async function wait(feed: Feed, waitMs: number): Promise<void> {
   await promise;
   clearTimeout(timer);
   feed.wake = null;
+}
+
+/** Until somebody has read, or nobody will. */
+async function room(feed: Feed): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  feed.taken = resolve;
+  await promise;
+  feed.taken = null;
 }
 
 /** Was the message certainly not taken by anybody? */

@@ -45,13 +45,18 @@ export interface Entry {
   readonly clockMs: number;
   readonly controlBytes: number;
   readonly payload: Buffer;
+  /** The header may be written into the bytes before the payload, where it lies. */
+  readonly hasRoomBefore?: boolean;
 }
 
-/** An entry of `payload`, which is copied. */
+/** An entry of `payload`, which is copied unless there is room before it. */
 export function encodeEntry(entry: Entry): Buffer {
-  const { payload } = entry;
+  const { payload, hasRoomBefore = false } = entry;
   assertWhole(entry.group.length === 8 && entry.writer.length === 8, 'ids have eight bytes');
-  const bytes = Buffer.allocUnsafeSlow(ENTRY_HEADER_BYTES + payload.length);
+  const size = ENTRY_HEADER_BYTES + payload.length;
+  const bytes = hasRoomBefore
+    ? Buffer.from(payload.buffer, payload.byteOffset - ENTRY_HEADER_BYTES, size)
+    : Buffer.allocUnsafeSlow(size);
   bytes.writeUInt32LE(MAGIC, 0);
   bytes[4] = ENTRY_VERSION;
   bytes[5] = entry.kind;
@@ -64,7 +69,7 @@ export function encodeEntry(entry: Entry): Buffer {
   bytes.writeDoubleLE(entry.lastRevision, 40);
   bytes.writeDoubleLE(entry.clockMs, 48);
   bytes.writeUInt32LE(entry.controlBytes, 56);
-  payload.copy(bytes, ENTRY_HEADER_BYTES);
+  if (!hasRoomBefore) payload.copy(bytes, ENTRY_HEADER_BYTES);
   bytes.writeUInt32LE(checksum(bytes), 60);
   return bytes;
 }

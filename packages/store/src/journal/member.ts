@@ -15,6 +15,7 @@ import {
   type Entry,
   decodeEntry,
 } from './entry.ts';
+import { GroupMemory } from './group-memory.ts';
 import type { Journal, ReadOutcome } from './journal.ts';
 import { Replayer } from './replayer.ts';
 
@@ -110,6 +111,7 @@ export class Member {
   /** When the last beat was made; a busy leader makes some, too, as they tell where it is. */
   #beatMs = -Infinity;
   #isTouched = false;
+  readonly #memory = new GroupMemory();
   #wake: (() => void) | null = null;
   #isEnded = false;
   #isLeaving = false;
@@ -473,7 +475,7 @@ export class Member {
     this.#isTouched = false;
     const revision = store.appliedRevision;
     const change = store.appliedChange;
-    const memory = Buffer.allocUnsafe(batch.controlSize + batch.recordBytes);
+    const memory = this.#memory.take(batch.controlSize + batch.recordBytes);
     const controlBytes = batch.takeControl(memory, 0);
     const size = batch.takeRecords(memory, controlBytes);
     const parts = this.#appender.pieces(memory.subarray(0, size));
@@ -507,6 +509,7 @@ export class Member {
         number: this.#number + 1,
         controlBytes,
         payload: part,
+        hasRoomBefore: parts.length === 1,
       };
       if (!(await this.#append(entry, revision))) return false;
     }
