@@ -52,10 +52,12 @@ function under(config: string, look: () => void): void {
 test('sets of versions, versions and single resources are chosen, the narrower one last', () => {
   const claims = (): string[] => versionsOf('resource.k8s.io', 'resourceclaims');
   assert.deepEqual(claims(), ['v1']);
-  under('api/all=true', () => assert.deepEqual(claims(), ['v1', 'v1beta2']));
-  under('api/beta', () => assert.deepEqual(claims(), ['v1', 'v1beta2']));
+  under('api/all=true', () => assert.deepEqual(claims(), ['v1', 'v1beta2', 'v1beta1']));
+  under('api/beta', () => assert.deepEqual(claims(), ['v1', 'v1beta2', 'v1beta1']));
   under('api/alpha=1', () => assert.deepEqual(claims(), ['v1']));
-  under('resource.k8s.io/v1beta2=false,api/all=true', () => assert.deepEqual(claims(), ['v1']));
+  under('resource.k8s.io/v1beta2=false,api/all=true', () => {
+    assert.deepEqual(claims(), ['v1', 'v1beta1']);
+  });
   under('resource.k8s.io/v1beta2/resourceclaims=true', () => {
     assert.deepEqual(claims(), ['v1', 'v1beta2']);
     assert.deepEqual(versionsOf('resource.k8s.io', 'deviceclasses'), ['v1']);
@@ -72,6 +74,17 @@ test('what upstream has behind a feature gate is served to who names its version
   const candidates = (): string[] => versionsOf('coordination.k8s.io', 'leasecandidates');
   under('api/all=true', () => assert.deepEqual(candidates(), []));
   under('coordination.k8s.io/v1beta1', () => assert.deepEqual(candidates(), ['v1beta1']));
+});
+
+test('rules of taints and questions about pools are served to who names their version', () => {
+  const rules = (): string[] => versionsOf('resource.k8s.io', 'devicetaintrules');
+  const pools = (): string[] => versionsOf('resource.k8s.io', 'resourcepoolstatusrequests');
+  under('resource.k8s.io/v1alpha3=true', () => {
+    assert.deepEqual([rules(), pools()], [['v1alpha3'], ['v1alpha3']]);
+  });
+  under('resource.k8s.io/v1beta2=true,resource.k8s.io/v1alpha3=true', () => {
+    assert.deepEqual(rules(), ['v1beta2', 'v1alpha3']);
+  });
 });
 
 test('older versions get the defaults of the stable one', () => {
@@ -97,7 +110,7 @@ test('what cannot be chosen is refused with what can', () => {
   assert.throws(() => applyRuntimeConfig('apps/v2=true'), /apps\/v2=?.* is not known; these are: /);
   assert.throws(() => applyRuntimeConfig('apps=true'), /apps is no version/);
   assert.throws(() => applyRuntimeConfig('apps/v1/pods=true'), /apps\/v1\/pods is not known/);
-  assert.throws(() => applyRuntimeConfig('resource.k8s.io/v1beta1'), /v1beta1 is not served here/);
+  assert.throws(() => applyRuntimeConfig('resource.k8s.io/v1beta9'), /v1beta9 is not known/);
   assert.throws(() => applyRuntimeConfig('api/all=false'), /nothing would be served/);
   assert.throws(() => applyRuntimeConfig('constructor/v1=true'), /is not known/);
   assert.throws(() => applyRuntimeConfig('apps/v1=x'), /want true or false/);

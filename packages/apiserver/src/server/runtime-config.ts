@@ -1,14 +1,6 @@
 /** `--runtime-config`: versions of the API that are served, or not, otherwise than by default. */
 import { resources, serveResource } from '@megaplane/machinery/kinds';
 
-/**
- * Versions that upstream knows and that are not here, with why: their objects are not those of the
- * version that is stored, and nothing here converts them, or nothing here acts on them.
- */
-const ABSENT: ReadonlyMap<string, string> = new Map([
-  ['resource.k8s.io/v1beta1', 'its claims and slices have another form; use v1beta2 or v1'],
-]);
-
 /** Sets of versions, in the order in which they count. */
 const SETS: readonly (readonly [key: string, versions: RegExp])[] = [
   ['api/all', /^/],
@@ -75,7 +67,7 @@ export function applyRuntimeConfig(text: string): void {
     const on = isOn(key, value);
     config.delete(key);
     for (const { apiVersion, version, resource } of resources()) {
-      if (!versions.test(version) || ABSENT.has(apiVersion)) continue;
+      if (!versions.test(version)) continue;
       const name = `${apiVersion}/${resource}`;
       served.set(name, on && (USUAL.get(name) === true || !GATED.has(resource)));
     }
@@ -98,11 +90,6 @@ function applyOne(served: Map<string, boolean>, key: string, on: boolean): void 
   if (parts.length > 3 || (parts.length < 2 && !isCore)) {
     throw new Error(`${FLAG}: ${key} is no version; want group/version=true`);
   }
-  const why = ABSENT.get(version);
-  if (why !== undefined) {
-    if (on) throw new Error(`${FLAG}: ${version} is not served here: ${why}`);
-    return;
-  }
   const found = [...served.keys()].filter((name) =>
     resource === undefined ? name.startsWith(`${version}/`) : name === `${version}/${resource}`,
   );
@@ -113,7 +100,5 @@ function applyOne(served: Map<string, boolean>, key: string, on: boolean): void 
 }
 
 function knownVersions(): string {
-  const all = new Set(resources().map(({ apiVersion }) => apiVersion));
-  for (const version of ABSENT.keys()) all.delete(version);
-  return [...all].join(', ');
+  return [...new Set(resources().map(({ apiVersion }) => apiVersion))].join(', ');
 }

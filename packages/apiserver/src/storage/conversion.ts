@@ -1,10 +1,11 @@
 /**
  * Versions of one kind that share their stored objects: events of two groups, autoscalers of two
- * versions, and kinds whose versions differ in their apiVersion only.
+ * versions, kinds of devices, and kinds whose versions differ in their apiVersion only.
  */
 import { ownMember, putMember } from '@megaplane/base/members';
 import type { JsonObject } from '@megaplane/machinery/json-value';
 import type { Resource } from '@megaplane/machinery/kinds';
+import { OLD_DEVICES, oldDevices, stableDevices } from './device-conversion.ts';
 import { scalerToV1, storedScaler } from './scaler-conversion.ts';
 
 /** Stored name -> name in events.k8s.io/v1. */
@@ -44,6 +45,9 @@ function convert(
   if (isEvent && from === 0) dropEmpty(renamed, ['reportingController', 'reportingInstance']);
   if (resource.kind === 'HorizontalPodAutoscaler') {
     return from === 0 ? scalerToV1(renamed) : storedScaler(renamed);
+  }
+  if (resource.apiVersion === OLD_DEVICES) {
+    return from === 0 ? oldDevices(resource.kind, renamed) : stableDevices(resource.kind, renamed);
   }
   return renamed;
 }

@@ -55,6 +55,12 @@ export const ADMISSION_DEFAULTS: DefaultRules = {
     },
   },
   'resource.v1.ExactDeviceRequest': { step: countDevices },
+  // with a class it is what v1 has in `exactly`
+  'resource.v1beta1.DeviceRequest': {
+    step: (request) => {
+      if (stringAt(request, 'deviceClassName') !== '') countDevices(request);
+    },
+  },
   'resource.v1.DeviceSubRequest': { step: countDevices },
   'resource.v1.DeviceToleration': { values: { operator: 'Equal' } },
   'scheduling.v1.PriorityClass': { values: { preemptionPolicy: 'PreemptLowerPriority' } },

@@ -13,6 +13,7 @@ import { Quantity } from '@megaplane/machinery/quantity';
 import { internalError, type Status } from '@megaplane/machinery/status';
 import type { World } from '../../lister/world.ts';
 import type { Charging } from '../admission.ts';
+import { toStored } from '../../storage/conversion.ts';
 import type { Served } from '../../storage/served.ts';
 import type { WriteOutcome } from '../../storage/storage.ts';
 import { NamespacedObjects, type Versioned } from '../../lister/namespaced-objects.ts';
@@ -136,9 +137,12 @@ function judge(write: Admitted, found: readonly Versioned[]): Charge[] | Status 
   const { served, object, previous } = write;
   if (object === null || isUnmoved(write)) return [];
   const extended = (className: string): string => extendedNameOf(write.world, className);
-  const usage = usageOf(served.resource, object, extended);
+  const { resource } = served;
+  // what is asked for is counted in the form that is stored
+  const use = (one: JsonObject): Amounts => usageOf(resource, toStored(one, resource), extended);
+  const usage = use(object);
   const isUpdate = write.operation === 'UPDATE' && previous !== null;
-  const more = isUpdate ? increase(usage, usageOf(served.resource, previous, extended)) : usage;
+  const more = isUpdate ? increase(usage, use(previous)) : usage;
   const matching: { readonly quota: Versioned; readonly usage: Amounts }[] = [];
   for (const quota of found) {
     if (!isInScope(served.resource, object, quota.object)) continue;

@@ -7,6 +7,7 @@ import { formatTime } from '@megaplane/machinery/times';
 import { defineBehaviour, type RuleContext } from '../rest/behaviour.ts';
 import { changeFaults, faultyKind, newFaults } from '../rest/schema-gate.ts';
 import type { World } from '../../lister/world.ts';
+import { offersOf } from '../../storage/device-conversion.ts';
 import { readNamespace } from '../../lister/stored-namespaces.ts';
 
 const ADMIN_LABEL = 'resource.kubernetes.io/admin-access';
@@ -42,7 +43,8 @@ function adminRefusal(
 ): Status | null {
   const requests = listAt(spec, 'devices', 'requests');
   const index = requests.findIndex(
-    (request) => objectAt(request, 'exactly')?.['adminAccess'] === true,
+    // in v1beta1 the request says it itself
+    (request) => (objectAt(request, 'exactly') ?? objectAt(request))?.['adminAccess'] === true,
   );
   if (index < 0) return null;
   if (isAdmin(object, world)) return null;
@@ -103,8 +105,8 @@ function prepareSlice(
   previous: JsonObject | null,
   { world }: RuleContext,
 ): void {
-  const devices = listAt(slice, 'spec', 'devices').filter(isObject);
-  const before = previous === null ? [] : listAt(previous, 'spec', 'devices').filter(isObject);
+  const devices = offersOf(slice);
+  const before = previous === null ? [] : offersOf(previous);
   if (!before.some(hasLists)) for (const device of devices) dropLists(device);
   if (!before.some((device) => objectAt(device, MAPPINGS) !== undefined)) {
     for (const device of devices) delete device[MAPPINGS];

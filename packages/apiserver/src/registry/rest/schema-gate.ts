@@ -6,6 +6,7 @@ import {
 } from '@megaplane/machinery/defaulting';
 import { objectAt, stringAt } from '@megaplane/machinery/json';
 import { refit, type Body } from '@megaplane/machinery/request-body';
+import { findKind } from '@megaplane/machinery/kinds';
 import { findTypeOfKind, type Type } from '@megaplane/machinery/schema';
 import type { Qualified } from '@megaplane/machinery/status';
 import { validateCreate, validateUpdate } from '@megaplane/machinery/validation';
@@ -20,6 +21,7 @@ import {
   formCustom,
   type Warn,
 } from '../../apiextensions/schema/custom-objects.ts';
+import { OLD_DEVICES, settleDevices, stableDevices } from '../../storage/device-conversion.ts';
 import { scalerToV2, settleScaler } from '../../storage/scaler-conversion.ts';
 import { findServed, type Served } from '../../storage/served.ts';
 import { withFittedIntegers } from '@megaplane/machinery/unstructured';
@@ -34,7 +36,7 @@ interface Formed {
 export function withDefaults({ custom }: Pick<Served, 'custom'>, object: JsonObject): JsonObject {
   if (custom !== null) return defaultCustom(custom, object);
   applyDefaults(object);
-  if (object['kind'] === SCALER) settleScaler(object);
+  settle(object);
   return object;
 }
 
@@ -102,16 +104,28 @@ export function withStatusDefaults(served: Served, object: JsonObject): void {
   const shape = type?.field('status')?.shape;
   const status = objectAt(object, 'status');
   if (shape?.kind === 'object' && status !== undefined) applyTypeDefaults(shape.type, status);
-  if (kind === SCALER) settleScaler(object);
+  settle(object);
 }
 
 const SCALER = 'HorizontalPodAutoscaler';
 
-/** Autoscalers are judged in the newer version, which has all that the older one says. */
+/** What a write becomes whose version has another form than what is stored, in place. */
+function settle(object: JsonObject): void {
+  if (object['kind'] === SCALER) settleScaler(object);
+  else if (object['apiVersion'] === OLD_DEVICES) settleDevices(object);
+}
+
+/** What is older in form is judged in the newer version, which has all that the older one says. */
 function judgedForm(
   { resource }: Served,
   object: JsonObject,
 ): { readonly resource: Served['resource']; readonly object: JsonObject } {
+  if (resource.apiVersion === OLD_DEVICES) {
+    const { apiVersion, kind } = resource.storage;
+    const stored = findKind(apiVersion, kind);
+    if (stored === undefined) return { resource, object };
+    return { resource: stored, object: { ...stableDevices(kind, object), apiVersion } };
+  }
   const newer =
     resource.kind === SCALER && resource.version === 'v1'
       ? findServed(resource.group, 'v2', resource.resource)

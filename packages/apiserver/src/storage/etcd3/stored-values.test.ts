@@ -18,3 +18,20 @@ for (const media of MEDIA) {
     assert.equal(values.decode(KEY, kept).toString(), own.toString());
   });
 }
+
+test('rules of device taints are kept in the version that upstream keeps', () => {
+  const key = '/registry/devicetaintrules/a';
+  const spec = { taint: { key: 'k', effect: 'NoSchedule', timeAdded: '2026-01-01T00:00:00Z' } };
+  const own = encodeCanonical({
+    kind: 'DeviceTaintRule',
+    apiVersion: 'resource.k8s.io/v1beta2',
+    metadata: { name: 'a', uid: 'u', generation: 1 },
+    spec,
+  });
+  for (const media of MEDIA) {
+    const values = new StoredValues(media);
+    const kept = values.encode(key, own);
+    assert.match(kept.toString('latin1'), /resource\.k8s\.io\/v1alpha3/);
+    assert.deepEqual(JSON.parse(values.decode(key, kept).toString()).spec, spec);
+  }
+});

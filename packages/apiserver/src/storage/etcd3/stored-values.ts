@@ -32,6 +32,7 @@ const POLICIES_KEPT = 'admissionregistration.k8s.io/v1beta1';
 const OLDER_VERSIONS: ReadonlyMap<string, string> = new Map([
   ['/registry/mutatingadmissionpolicies/', POLICIES_KEPT],
   ['/registry/mutatingadmissionpolicybindings/', POLICIES_KEPT],
+  ['/registry/devicetaintrules/', 'resource.k8s.io/v1alpha3'],
 ]);
 
 const BRACE_CLOSE = 0x7d;
