@@ -327,10 +327,9 @@ export class SchedulerCore {
     return next?.attempt ?? null;
   }
 
-  /** The node of a gang's pod, by whichever way. */
+  /** The node of a gang's pod. Shards are not asked: the others must not change meanwhile. */
   *#find(id: number): Asking<number> {
-    const node = this.placement.asks(id) ? SCATTERED : this.placement.decide(id);
-    return node === SCATTERED ? yield* this.#ask(id) : node;
+    return this.placement.asks(id) ? yield* this.#ask(id) : this.placement.decideHere(id);
   }
 
   /** The node for a pod while others think: pods go in the meantime, and nodes do. */

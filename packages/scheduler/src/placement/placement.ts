@@ -146,6 +146,17 @@ export class Placement {
     return `${nodes.version} ${objects.changeCount} ${nominator.end}`;
   }
 
+  /** As `decide`, and nobody is asked. */
+  decideHere(id: number): number {
+    const { shards } = this;
+    this.shards = null;
+    try {
+      return this.decide(id);
+    } finally {
+      this.shards = shards;
+    }
+  }
+
   #reserveDevices(id: number, node: number, profile: Profile): number {
     const found = this.#devices.reserve(id, node, profile);
     if ('code' in found) return this.#evaluate(id, profile);

@@ -31,6 +31,8 @@ export interface ShardHostOptions {
 
 /** Default of the time that a round may take. */
 export const ROUND_MS_MAX = 5000;
+/** The same for shards that are being told of the cluster: much may come before they can answer. */
+const TELLING_MS_MAX = 60_000;
 /** Messages between two looks at whether the shards keep up. */
 const STEP = 2000;
 /** News that are told in one go before a round. */
@@ -179,7 +181,9 @@ export class ShardHost implements ShardPort {
   }
 
   #round(round: Round): Promise<Reply> {
-    const { gathering, clock, roundMsMax = ROUND_MS_MAX } = this.#options;
+    const { gathering, clock } = this.#options;
+    const asked = this.#options.roundMsMax ?? ROUND_MS_MAX;
+    const roundMsMax = round.kind === 'sync' ? Math.max(asked, TELLING_MS_MAX) : asked;
     const { promise, resolve } = Promise.withResolvers<Reply>();
     const number = ++this.#number;
     const cancel = clock.after(roundMsMax, () => this.#isLate(number, roundMsMax));

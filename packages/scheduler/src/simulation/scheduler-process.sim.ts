@@ -11,6 +11,9 @@ import { SchedulerCore } from '../core/scheduler-core.ts';
 import { SchedulerMetrics } from '../metrics/text/scheduler-metrics.ts';
 import { SchedulingLoop } from '../server/scheduling-loop.ts';
 import type { Answer, ApiServer } from './api-server.sim.ts';
+import { SHARDED, SimulatedShards } from './shards.sim.ts';
+import type { Question } from '../extenders/extender.ts';
+import type { Answer as ExtenderAnswer } from '../extenders/extender-answer.ts';
 import type { World } from './world.sim.ts';
 
 const SECOND_MS = 1000;
@@ -27,6 +30,11 @@ export interface Decision {
   readonly by: SchedulerProcess;
   readonly key: string;
   readonly uid: string;
+}
+
+export interface ProcessOptions {
+  readonly name: string;
+  readonly isSharded: boolean;
 }
 
 export interface Witness {
@@ -69,6 +77,8 @@ export class SchedulerProcess {
   readonly seen: Map<string, Map<string, KubeObject>> = new Map();
   readonly seenRevision: Map<string, number> = new Map();
   readonly election: LeaderElection;
+  /** Null where it looks at all nodes by itself. */
+  readonly shards: SimulatedShards | null;
   isStopped = false;
   readonly #world: World;
   readonly #server: ApiServer;
@@ -89,7 +99,13 @@ export class SchedulerProcess {
   /** The watch is cut off, and what happens meanwhile is not told afterwards. */
   #isDeaf = false;
 
-  constructor(world: World, server: ApiServer, witness: Witness, name: string, die: () => void) {
+  constructor(
+    world: World,
+    server: ApiServer,
+    witness: Witness,
+    { name, isSharded }: ProcessOptions,
+    die: () => void,
+  ) {
     this.name = name;
     this.#luck = world.random.fork(name);
     this.#world = world;
@@ -101,8 +117,12 @@ export class SchedulerProcess {
       maxBackoffMs: 10 * SECOND_MS,
       unschedulableMs: NEVER_MS,
     };
-    this.core = new SchedulerCore({ seed: 7, keyOf, queueLimits, checkedEvery: 7 });
+    const own = isSharded ? SHARDED : {};
+    this.core = new SchedulerCore({ seed: 7, keyOf, queueLimits, checkedEvery: 7, ...own });
     const { core } = this;
+    this.shards = isSharded
+      ? new SimulatedShards(world, core, this.#luck, (ms, run) => this.#later(ms, run))
+      : null;
     const client = this.#client();
     const metrics = new SchedulerMetrics(() => 0);
     const monotonicMs = (): number => world.nowMs;
@@ -138,7 +158,7 @@ export class SchedulerProcess {
       metrics,
       clock: { nowMs: monotonicMs, monotonicMs },
       mayDecide,
-      ask: () => Promise.resolve([]),
+      ask: (question) => this.#ask(question),
       onMismatch: (text) => world.fault(text),
       defer: (run) => this.#later(1, run),
     });
@@ -165,6 +185,12 @@ export class SchedulerProcess {
     this.#unwatch();
     this.#loop.setLeading(false);
     this.#preBinder.stop();
+  }
+
+  async #ask(question: Question): Promise<readonly ExtenderAnswer[]> {
+    this.#world.isAwaited = true;
+    if (question.kind !== 'shards' || this.shards === null) return [];
+    return this.shards.host.ask(question.round);
   }
 
   /** The process does nothing for a while and knows nothing of it. */
