@@ -35,6 +35,8 @@ export const ROUND_MS_MAX = 5000;
 const TELLING_MS_MAX = 60_000;
 /** Messages between two looks at whether the shards keep up. */
 const STEP = 2000;
+/** Shards that could not be told of everything are told again after this. */
+const AGAIN_MS = 1000;
 /** News that are told in one go before a round. */
 const BACKLOG_MAX = 4096;
 /** Rounds in a row that a child may be late for; then it has to join anew. */
@@ -157,6 +159,10 @@ export class ShardHost implements ShardPort {
       await this.#tellAll();
     } finally {
       this.#pump = null;
+    }
+    // a child was late, or left just now: nobody else may come and ask for a long time
+    if (this.isThere && !this.isReady) {
+      this.#options.clock.after(AGAIN_MS, () => void this.#ready());
     }
   }
 
