@@ -16,6 +16,7 @@ const BENCHES = {
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hostile: 'what a kubelet feels beside three clients that push as hard as they can',
   scheduler: 'decisions alone, by shape of pods and number of nodes',
+  'scheduler-shards': 'full evaluation with shards, beside the single process',
   'scheduler-perf': "kube-scheduler's own performance tests, end to end",
   'scheduler-restart': 'a scheduler that starts beside a full cluster: time, memory, pauses',
   renewals: 'what a renewal costs the simulator, over TLS',

@@ -1,6 +1,6 @@
 /**
- * Shards and relays of a scheduler in a world that goes wrong: frames are late, links break, members
- * die, come again and hang.
+ * Shards and relays of a scheduler in a world that goes wrong: frames are late, links break,
+ * members die, come again and hang.
  */
 import type { Random } from '@megaplane/base/random';
 import type { CoreOptions } from '../core/core-options.ts';
