@@ -15,13 +15,13 @@ export class Parking {
     return this.#ages.size === 0;
   }
 
-  isParked(row: Row): boolean {
+  isParked(row: Pick<Row, 'cluster' | 'group' | 'profile'>): boolean {
     const age = this.ageOf(row);
     return age >= PARKED_FROM_AGE && age % PROBED_EACH !== 0;
   }
 
   /** For how many cycles a gang could be satisfied nowhere, and took nothing. */
-  ageOf(row: Row): number {
+  ageOf(row: Pick<Row, 'cluster' | 'group' | 'profile'>): number {
     const { cluster, group, profile } = row;
     if (sameKeyOf(profile) === undefined) return 0;
     return this.#ages.get(gangKey(cluster, group, profile)) ?? 0;

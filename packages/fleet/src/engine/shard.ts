@@ -197,7 +197,10 @@ export class Shard {
     const reports: Reports = new Map();
     const isParked: CycleOptions['isParked'] = (demand, position) => {
       if (this.#parking.isEmpty) return false;
-      return this.#parking.isParked(engine.rowAt(demand, demand.normal, position));
+      const { profile: profiles, group: groups } = demand.normal;
+      const profile = engine.profileAt(profiles[position] ?? 0);
+      const group = engine.tables.machines.groups.keyOf(groups[position] ?? 0);
+      return this.#parking.isParked({ cluster: demand.name, group, profile });
     };
     const report: CycleOptions['report'] = (demand, position, all) => {
       const ofCluster = reports.get(demand) ?? new Map<number, typeof all>();

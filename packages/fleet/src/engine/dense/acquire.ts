@@ -93,7 +93,7 @@ export class Acquirer {
   #cheapest(buyer: Buyer): readonly number[] {
     const facts = this.#tables.profiles.facts[buyer.profileId]!;
     const minUnit = buyer.demand.normal.minUnit[buyer.position]!;
-    const { kinds, take } = this.#shelves.choiceFor(facts, minUnit);
+    const { kinds, take } = this.#shelves.choiceFor(facts, minUnit, buyer.deficit);
     if (kinds.length === 0) return [];
     const cover = cheapestCover(kinds, buyer.deficit, this.#steps);
     this.#steps -= cover.steps;

@@ -54,8 +54,8 @@ export class ClusterDemand {
   classes: ReadonlyMap<number, boolean> = new Map();
   /** Groups of gangs that stay as they are though one machine could hold them, by class. */
   spans: ReadonlyMap<number, ReadonlySet<number>> = new Map();
-  /** Rows came since they were folded: numbers in `normal` may be others' by now. */
-  hasNewRows = false;
+  /** Rows that `normal` was made of, while others have come: its numbers are held by them. */
+  former: Rows | undefined;
   /** The rows are to be folded anew. */
   isRaw = true;
   /** The credits are to be worked out anew. */

@@ -105,16 +105,14 @@ export class DenseEngine {
       if (vectors.wasOdd) isOdd = true;
     }
     const before = demand.rows;
-    // while numbers of what was there are still its own
-    this.folding.keepForms(demand, rows);
     demand.rows = rows;
     if (isOdd) this.odd.add(demand.id);
     else this.odd.delete(demand.id);
     demand.exact = isOdd ? this.#exactRows(demand, needs) : undefined;
     const isSame = isSameRows(before, rows);
-    this.#release(before);
+    if (isSame || demand.former !== undefined) this.#release(before);
+    else demand.former = before;
     if (isSame) return;
-    demand.hasNewRows = true;
     const { facts } = this.tables.profiles;
     demand.hasGangs = rows.profile.some((id) => facts[id]!.sameKey !== undefined);
     demand.isRaw = true;
@@ -203,6 +201,8 @@ export class DenseEngine {
     });
     for (const demand of visited) {
       if (this.folding.isStale(demand)) this.folding.normalize(demand);
+      if (demand.former !== undefined) this.#release(demand.former);
+      demand.former = undefined;
       const bound = machines.bound[demand.id]!;
       const boundCount = bound.refresh();
       demand.begin(bound.items, boundCount);

@@ -1,6 +1,6 @@
 // data plane: gangs that fit one machine become plain demand, section 4.4
 import { byUtf8 } from '../../contract/text-order.ts';
-import { type ClusterDemand, type NormalRows, type Rows, rowsOf } from './clusters.ts';
+import { type ClusterDemand, type NormalRows, rowsOf } from './clusters.ts';
 import type { Differences } from '../differences.ts';
 import { CREATING, DRAINING, IDLE, SPECULATIVE } from './machines.ts';
 import type { Tables } from './tables.ts';
@@ -84,17 +84,25 @@ export class Folding {
     const classes = new Map<number, boolean>();
     const fits = this.#fitsIn(demand, classes);
     demand.classes = classes;
-    this.keepForms(demand, rows);
-    const { spans } = demand;
-    demand.hasNewRows = false;
+    const before = demand.spans;
+    const spans = new Map<number, Set<number>>();
+    let holding: ReadonlySet<number> | undefined;
     for (let row = 0; row < rows.count; row++) {
       const profileId = rows.profile[row]!;
       const facts = profiles.facts[profileId]!;
       const isGang = facts.sameKey !== undefined;
-      const spanning = isGang ? spans.get(classKey(profileId, rows.aggregate[row]!)) : undefined;
-      const isKept = !isGang || spanning?.has(rows.group[row]!) === true;
-      // asked of spanning ones, too: who looks at classes must see them all
-      if ((isGang && !fits(profileId, rows.aggregate[row]!)) || isKept) {
+      if (!isGang || !fits(profileId, rows.aggregate[row]!)) {
+        kept.push(row);
+        continue;
+      }
+      const group = rows.group[row]!;
+      const gangs = classKey(profileId, rows.aggregate[row]!);
+      holding ??= this.#holding(demand);
+      if (before.get(gangs)?.has(group) === true || holding.has(profileId * CLASS_FACTOR + group)) {
+        // it stays as it is: spread out
+        const groups = spans.get(gangs);
+        if (groups === undefined) spans.set(gangs, new Set([group]));
+        else groups.add(group);
         kept.push(row);
         continue;
       }
@@ -116,33 +124,22 @@ export class Folding {
     const normal = this.#rowsOf(demand, kept, sums);
     this.#release(demand.normal);
     demand.normal = normal;
+    demand.spans = spans;
     demand.isRaw = false;
   }
 
-  /** Notes which of `rows` stay spread out: those that were, and those that have machines so. */
-  keepForms(demand: ClusterDemand, rows: Rows): void {
+  /** Gangs that have machines though no machine held them whole, by profile and group. */
+  #holding({ normal, starts, ends }: ClusterDemand): ReadonlySet<number> {
     const { profiles } = this.#tables;
-    const { normal, starts, ends } = demand;
-    const holding = new Set<string>();
-    const count = this.#isSteady && !demand.hasNewRows ? normal.keptCount : 0;
+    const holding = new Set<number>();
+    const count = this.#isSteady ? normal.keptCount : 0;
     for (let at = 0; at < count; at++) {
       const profileId = normal.profile[at]!;
       if (profiles.facts[profileId]!.sameKey === undefined) continue;
-      if ((ends[at] ?? 0) > (starts[at] ?? 0)) holding.add(`${profileId}/${normal.group[at]!}`);
+      const isHolding = (ends[at] ?? 0) > (starts[at] ?? 0);
+      if (isHolding) holding.add(profileId * CLASS_FACTOR + normal.group[at]!);
     }
-    if (holding.size === 0 && demand.spans.size === 0) return;
-    const spans = new Map<number, Set<number>>();
-    for (let row = 0; row < rows.count; row++) {
-      const [profileId, group] = [rows.profile[row]!, rows.group[row]!];
-      if (profiles.facts[profileId]!.sameKey === undefined) continue;
-      const key = classKey(profileId, rows.aggregate[row]!);
-      const isSpanning = demand.spans.get(key)?.has(group) === true;
-      if (!isSpanning && !holding.has(`${profileId}/${group}`)) continue;
-      const groups = spans.get(key);
-      if (groups === undefined) spans.set(key, new Set([group]));
-      else groups.add(group);
-    }
-    demand.spans = spans;
+    return holding;
   }
 
   #rowsOf(

@@ -19,6 +19,15 @@ interface Shelf {
   taken: number;
 }
 
+/** Shelves of one profile whose machines offer and cost the same. */
+interface Group {
+  readonly shelves: Shelf[];
+  readonly vector: number;
+  readonly cost: number;
+  /** Shelves before this one are empty. */
+  first: number;
+}
+
 /** What one row may choose among, and how it gets what it chose. */
 export interface Choice {
   readonly kinds: readonly CoverKind[];
@@ -31,6 +40,7 @@ export class Shelves {
   readonly #byList = new Map<number, readonly Shelf[]>();
   /** The same shelves, by kind and state. */
   readonly #byKind = new Map<number, Shelf>();
+  readonly #byProfile = new Map<number, readonly Group[]>();
   readonly #holders: ReadonlyMap<number, unknown>;
 
   /** `holders` has the machines that are taken; `took` is told of each that comes to it. */
@@ -46,10 +56,40 @@ export class Shelves {
     if (shelf !== undefined) shelf.taken++;
   }
 
-  choiceFor(facts: ProfileFacts, minUnit: number): Choice {
-    const { kinds, vectors } = this.#tables;
-    const shelves: Shelf[] = [];
+  /** Of each group as many as the row could need, or as there are. */
+  choiceFor(facts: ProfileFacts, minUnit: number, deficit: Float64Array): Choice {
+    const { vectors } = this.#tables;
+    const groups: Group[] = [];
     const choice: CoverKind[] = [];
+    for (const group of this.#groupsOf(facts)) {
+      if (!vectors.covers(group.vector, minUnit)) continue;
+      const from = group.vector * vectors.stride;
+      const offers = vectors.values.subarray(from, from + vectors.stride);
+      const count = this.#left(group, neededOf(offers, deficit));
+      if (count === 0) continue;
+      groups.push(group);
+      choice.push({ cost: group.cost, offers, count });
+    }
+    return { kinds: choice, take: (counts) => this.#take(groups, counts) };
+  }
+
+  /** How many are free, as far as `enough`. */
+  #left(group: Group, enough: number): number {
+    const { shelves } = group;
+    const freeOn = ({ slots, taken }: Shelf): number => slots.length - taken;
+    while (group.first < shelves.length && freeOn(shelves[group.first]!) === 0) group.first++;
+    let count = 0;
+    for (let at = group.first; at < shelves.length && count < enough; at++) {
+      count += freeOn(shelves[at]!);
+    }
+    return count;
+  }
+
+  #groupsOf(facts: ProfileFacts): readonly Group[] {
+    const known = this.#byProfile.get(facts.id);
+    if (known !== undefined) return known;
+    const { kinds } = this.#tables;
+    const groups = new Map<string, Group>();
     for (const [list, { instanceType, probability }] of kinds.lists.entries()) {
       if (facts.types !== undefined && !facts.types.includes(instanceType)) continue;
       for (const state of [IDLE, SPECULATIVE]) {
@@ -57,39 +97,44 @@ export class Shelves {
         const surcharge = isSafe ? 0 : probability * facts.penalty;
         if (surcharge === Infinity) continue;
         for (const shelf of this.#of(list, state)) {
-          const count = shelf.slots.length - shelf.taken;
-          if (count === 0 || !kinds.matches(facts.id, facts.profile, shelf.kind)) continue;
+          if (!kinds.matches(facts.id, facts.profile, shelf.kind)) continue;
+          const whole = Math.max(COST_MIN, kinds.price[shelf.kind]! + surcharge);
+          const cost = state === IDLE ? whole * IDLE_SHARE : whole;
           const vector = kinds.vector[shelf.kind]!;
-          if (!vectors.covers(vector, minUnit)) continue;
-          const cost = Math.max(COST_MIN, kinds.price[shelf.kind]! + surcharge);
-          const from = vector * vectors.stride;
-          shelves.push(shelf);
-          choice.push({
-            cost: state === IDLE ? cost * IDLE_SHARE : cost,
-            offers: vectors.values.subarray(from, from + vectors.stride),
-            count,
-          });
+          const key = `${list}/${state}/${vector}/${cost}`;
+          const group = groups.get(key);
+          if (group === undefined) groups.set(key, { shelves: [shelf], vector, cost, first: 0 });
+          else group.shelves.push(shelf);
         }
       }
     }
-    return { kinds: choice, take: (counts) => this.#take(shelves, counts) };
+    const all = [...groups.values()];
+    this.#byProfile.set(facts.id, all);
+    return all;
   }
 
-  #take(shelves: readonly Shelf[], counts: Int32Array): number[] {
+  #take(groups: readonly Group[], counts: Int32Array): number[] {
     const found: number[] = [];
-    for (const [at, shelf] of shelves.entries()) {
+    for (const [at, { shelves, first }] of groups.entries()) {
       let left = counts[at]!;
-      if (left === 0) continue;
-      const { slots } = shelf;
-      while (shelf.next < slots.length && this.#holders.has(slots[shelf.next]!)) shelf.next++;
-      for (let place = shelf.next; left > 0 && place < slots.length; place++) {
-        const slot = slots[place]!;
-        if (this.#holders.has(slot)) continue;
-        found.push(slot);
-        left--;
+      for (let place = first; left > 0 && place < shelves.length; place++) {
+        left -= this.#takeFrom(shelves[place]!, left, found);
       }
     }
     return found;
+  }
+
+  #takeFrom(shelf: Shelf, countMax: number, found: number[]): number {
+    const { slots } = shelf;
+    let count = 0;
+    while (shelf.next < slots.length && this.#holders.has(slots[shelf.next]!)) shelf.next++;
+    for (let place = shelf.next; count < countMax && place < slots.length; place++) {
+      const slot = slots[place]!;
+      if (this.#holders.has(slot)) continue;
+      found.push(slot);
+      count++;
+    }
+    return count;
   }
 
   #of(list: number, state: number): readonly Shelf[] {
@@ -115,6 +160,15 @@ export class Shelves {
     this.#byList.set(key, shelves);
     return shelves;
   }
+}
+
+/** So many machines that offer this are enough for what is lacking, each dimension by itself. */
+function neededOf(offers: Float64Array, deficit: Float64Array): number {
+  let most = 0;
+  for (let at = 0; at < deficit.length; at++) {
+    if (deficit[at]! > 0 && offers[at]! > 0) most = Math.max(most, deficit[at]! / offers[at]!);
+  }
+  return Math.ceil(most);
 }
 
 function shelfKey(kind: number, state: number): number {
