@@ -8,6 +8,13 @@ interface Total {
   readonly total: Float64Array<ArrayBuffer>;
 }
 
+/** Which machines are looked at. */
+interface Asked {
+  readonly profileId: number;
+  readonly sameKey: string;
+  readonly minUnit: number;
+}
+
 interface Totals {
   readonly byValue: Map<number, Total>;
   /** So many of the consumed machines are taken out. */
@@ -28,23 +35,25 @@ export class AcquirableIndex {
     this.#tables = tables;
   }
 
-  addTotals(
-    profileId: number,
-    sameKey: string,
-    minUnit: number,
-    totalOf: (value: number) => Total,
-  ): void {
-    const { vectors } = this.#tables;
-    for (const [value, known] of this.#totalsOf(profileId, sameKey, minUnit)) {
-      if (known.count === 0) continue;
-      const domain = totalOf(value);
-      domain.count += known.count;
-      for (let at = 0; at < vectors.dimensions; at++) domain.total[at]! += known.total[at]!;
+  /** Adds what each domain has to what `totalOf` answers for it, if anything. */
+  addTotals(asked: Asked, totalOf: (value: number) => Total | undefined): void {
+    for (const [value, { count }] of this.#totalsOf(asked)) {
+      const domain = count === 0 ? undefined : totalOf(value);
+      if (domain !== undefined) this.addTotal(asked, value, domain);
     }
   }
 
+  /** Adds what one domain has. */
+  addTotal(asked: Asked, value: number, to: Total): void {
+    const { vectors } = this.#tables;
+    const known = this.#totalsOf(asked).get(value);
+    if (known === undefined || known.count === 0) return;
+    to.count += known.count;
+    for (let at = 0; at < vectors.dimensions; at++) to.total[at]! += known.total[at]!;
+  }
+
   /** Brought up to what has been consumed since it was asked for last. */
-  #totalsOf(profileId: number, sameKey: string, minUnit: number): ReadonlyMap<number, Total> {
+  #totalsOf({ profileId, sameKey, minUnit }: Asked): ReadonlyMap<number, Total> {
     const { machines, kinds, vectors, profiles } = this.#tables;
     const key = `${profileId}/${minUnit}`;
     let totals = this.#totals.get(key);

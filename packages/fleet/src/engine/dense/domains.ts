@@ -73,10 +73,18 @@ export class DomainChooser {
       this.#credit(-1 - slot, slot, { profileId, sameKey, minUnit, group, ...circumstances });
     }
     this.isShared = false;
-    const isSettled = this.#report === undefined && this.#isSettled(wanted);
+    const head = this.#report === undefined ? this.#head(wanted) : undefined;
+    const isSettled = head !== undefined && this.#covers(head.creditable, wanted);
     if (!isSettled && !circumstances.isParked) {
       this.isShared = true;
-      this.#index.addTotals(profileId, sameKey, minUnit, (value) => this.#domainOf(value));
+      const { value = -1 } = head ?? {};
+      if (head !== undefined) this.#index.addTotal({ profileId, sameKey, minUnit }, value, head);
+      // with what could be acquired there it is the best one, whatever the others have
+      if (head === undefined || !this.#covers(head.total, wanted)) {
+        const totalOf = (other: number): Domain | undefined =>
+          other === value ? undefined : this.#domainOf(other);
+        this.#index.addTotals({ profileId, sameKey, minUnit }, totalOf);
+      }
     }
     this.#report?.(demand, position, this.#reported());
     return this.#pick(wanted);
@@ -146,21 +154,20 @@ export class DomainChooser {
     return domain;
   }
 
-  /** True if one domain's own part is enough and more than that of any other. */
-  #isSettled(wanted: number): boolean {
-    let best = -1;
-    let bestOwn = -1;
+  /** The domain of which more is credited than of any other. */
+  #head(wanted: number): Domain | undefined {
+    let head: Domain | undefined;
+    let best = 0;
+    let bestOwn = 0;
     let isTied = false;
-    let isEnough = false;
     for (const domain of this.#domains.values()) {
       const score = this.#coverage(domain.creditable, wanted, true);
       const own = this.#coverage(domain.ownTotal, wanted, true);
       if (score > best || (score === best && own > bestOwn)) {
-        [best, bestOwn, isTied] = [score, own, false];
-        isEnough = this.#covers(domain.creditable, wanted);
+        [head, best, bestOwn, isTied] = [domain, score, own, false];
       } else if (score === best && own === bestOwn) isTied = true;
     }
-    return isEnough && !isTied && best > 0;
+    return isTied ? undefined : head;
   }
 
   #pick(wanted: number): boolean {
