@@ -99,6 +99,16 @@ function carryOut(actions: readonly Action[], isAtOnce: boolean): string[] {
   return configuring;
 }
 
+const SWEEP_MS = 200;
+const nobody = new Int32Array(new SharedArrayBuffer(4));
+
+/** Collects garbage, and waits until threads beside this one have swept. */
+function collect(): void {
+  if (globalThis.gc === undefined) return;
+  globalThis.gc();
+  Atomics.wait(nobody, 0, 0, SWEEP_MS);
+}
+
 function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }
@@ -183,7 +193,7 @@ const demand = new Map([...world.demand].map(([cluster, needs]) => [cluster, [..
 const ids = world.machines.map(({ id }) => id);
 // the shard has its own; what is measured must not carry the benchmark's
 world = { machines: [], slots: [], demand: new Map() };
-globalThis.gc?.();
+collect();
 const full = Array.from({ length: FULL_RUNS }, () => {
   return processorMs(() => shard.cycle((nowSeconds += CYCLE_SECONDS), { isFull: true }));
 });
@@ -210,7 +220,7 @@ for (let count = 0; count < Number(values.cycles); count++) {
     }),
   );
   // what the benchmark threw away is not the cycle's to collect
-  globalThis.gc?.();
+  collect();
   let decided: Cycle | undefined;
   steady.push(processorMs(() => (decided = shard.cycle(nowSeconds))));
   visited += decided?.clustersVisited ?? 0;

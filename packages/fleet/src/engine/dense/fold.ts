@@ -1,4 +1,5 @@
 // data plane: gangs that fit one machine become plain demand, section 4.4
+import { assert } from '@megaplane/base/assert';
 import { byUtf8 } from '../../contract/text-order.ts';
 import { type ClusterDemand, type NormalRows, rowsOf } from './clusters.ts';
 import type { Differences } from '../differences.ts';
@@ -11,6 +12,7 @@ const CLASS_FACTOR = 2 ** 26;
 
 /** What gangs of one profile and size share. */
 export function classKey(profileId: number, aggregate: number): number {
+  assert(aggregate < CLASS_FACTOR, 'numbers of vectors have room in the number of a class');
   return profileId * CLASS_FACTOR + aggregate;
 }
 
@@ -84,6 +86,7 @@ export class Folding {
     const classes = new Map<number, boolean>();
     const fits = this.#fitsIn(demand, classes);
     demand.classes = classes;
+    assert(rows.count < CLASS_FACTOR, 'so have numbers of groups');
     const before = demand.spans;
     const spans = new Map<number, Set<number>>();
     let holding: ReadonlySet<number> | undefined;

@@ -1,4 +1,5 @@
 // data plane: free machines by kind, for who chooses among kinds
+import { assert } from '@megaplane/base/assert';
 import type { CoverKind } from './cover.ts';
 import type { ProfileFacts } from './profiles.ts';
 import { IDLE, SPECULATIVE } from './machines.ts';
@@ -53,7 +54,9 @@ export class Shelves {
   took(slot: number): void {
     const { machines } = this.#tables;
     const shelf = this.#byKind.get(shelfKey(machines.kind[slot]!, machines.state[slot]!));
-    if (shelf !== undefined) shelf.taken++;
+    if (shelf === undefined) return;
+    shelf.taken++;
+    assert(shelf.taken <= shelf.slots.length, 'no more is taken from a shelf than stands on it');
   }
 
   /** Of each group as many as the row could need, or as there are. */

@@ -1,4 +1,5 @@
 // data plane: gangs that fit one machine and got none span several, where they would be whole
+import { assert } from '@megaplane/base/assert';
 import type { ClusterDemand, Rows } from './clusters.ts';
 import type { DenseDecision } from './engine.ts';
 import { classKey } from './fold.ts';
@@ -54,6 +55,7 @@ function gangsOf({ profiles }: Tables, { buyer }: UnresolvedBuyer): number[] {
 }
 
 function span(demand: ClusterDemand, row: number): void {
+  assert(demand.former === undefined, 'rows are those that were decided about');
   const key = classKey(demand.rows.profile[row]!, demand.rows.aggregate[row]!);
   const groups = new Set(demand.spans.get(key));
   groups.add(demand.rows.group[row]!);
