@@ -18,7 +18,7 @@ export const FLOORS: Readonly<Record<string, number>> = {
   base: 5.7,
   controllers: 3,
   etcd: 0.6,
-  fleet: 1.3,
+  fleet: 2.1,
   machinery: 0.2,
   nodes: 1.1,
   scheduler: 3.8,
