@@ -21,21 +21,25 @@ function withoutHashRevision(text: string): string {
 }
 
 test('random requests get the same answers as from etcd 3.4', { skip: SKIP }, () =>
-  compare('etcd', true),
+  compare('etcd', true, 0),
+);
+
+test('the same where two threads own the connections', { skip: SKIP }, () =>
+  compare('etcd', true, 2),
 );
 
 test('random requests get the same answers as from etcd 3.6', { skip: NEWER_SKIP }, () =>
-  compare(NEWER?.etcd ?? '', false),
+  compare(NEWER?.etcd ?? '', false, 0),
 );
 
 /** Of several things wrong in one transaction 3.4 names a put's first, 3.6 the first in order. */
 const CHECKED =
   /key not found$|lease not found$|has been compacted$|is a future revision$|lease is provided$/;
 
-async function compare(program: string, is34: boolean): Promise<void> {
+async function compare(program: string, is34: boolean, threads: number): Promise<void> {
   const etcd = await startEtcd(program);
   const opened = openStore({ dataDir: null, durability: 'none', prefixes: [] });
-  const server = await serveEtcd(opened, { listen: [{ port: 0 }] });
+  const server = await serveEtcd(opened, { listen: [{ port: 0 }], threads });
   const theirs = new Peer(etcd.port);
   const ours = new Peer(server.addresses[0]?.port ?? 0);
   try {

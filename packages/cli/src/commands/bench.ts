@@ -13,6 +13,7 @@ const BENCHES = {
   network: "a node's network: plugin, first packet, entries, the plan",
   reconnect: 'a crowd that comes back, with tickets and with whole handshakes',
   leases: 'renewals of leases through the API server',
+  threads: 'what each thread of the API server spends on each kind of request',
   'fan-out': 'telling watches of changes: everybody of everything, and shards',
   hostile: 'what a kubelet feels beside three clients that push as hard as they can',
   scheduler: 'decisions alone, by shape of pods and number of nodes',

@@ -27,6 +27,8 @@ import {
 } from '../parsers/flag-parsers.ts';
 import { storeTools } from './store-tools.ts';
 
+const threadsMeaning = 'that own connections and their TLS, beside the one that serves';
+
 interface Flags extends ServingFlags, LogFlags, JournalFlags {
   readonly dataDir: string;
   readonly name: string;
@@ -38,6 +40,7 @@ interface Flags extends ServingFlags, LogFlags, JournalFlags {
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
   readonly maxTxnOps: number;
+  readonly threads: number;
   readonly watchProgressNotifyInterval: number;
   readonly durability: string;
   readonly historyLimit?: string;
@@ -134,6 +137,7 @@ function described(): Command {
     .addOption(new Option('--initial-advertise-peer-urls <urls>').hideHelp())
     .option('--listen-metrics-urls <urls>', 'further addresses of /metrics and /health')
     .option('--max-request-bytes <size>', 'largest request', sizeBytes, 1_572_864)
+    .option('--threads <count>', threadsMeaning, wholeNumber(0, 256), 0)
     .option('--max-txn-ops <count>', 'operations in a transaction', wholeNumber(1, 1e6), 128)
     .addOption(
       durationOption('--watch-progress-notify-interval <duration>', 'of idle watches', 600_000),

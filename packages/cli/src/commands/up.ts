@@ -26,6 +26,7 @@ interface Flags extends OutsideFlags {
   readonly dataDir: string;
   readonly ephemeral?: true;
   readonly securePort: number;
+  readonly threads?: number;
   readonly kubeletPort?: number;
   readonly kubeconfig?: string;
   readonly mergeKubeconfig?: true;
@@ -78,6 +79,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
       'none, buffered or fsync, or by resource: leases.coordination.k8s.io=none,fsync',
       durabilityModes,
     )
+    .option('--threads <count>', "of the API server's connections (0)", wholeNumber(0, 256))
     .option('--etcd-servers <urls>', 'keep objects in this etcd, not in the embedded store')
     .optionsGroup('Access:')
     .option('--join', 'other machines may join: all that their kubelets need (see docs/up.md)')

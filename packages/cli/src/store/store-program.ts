@@ -25,6 +25,7 @@ export interface StoreProgramOptions extends ServingFlags, JournalFlags {
   readonly quotaBackendBytes: number;
   readonly maxRequestBytes: number;
   readonly maxTxnOps: number;
+  readonly threads: number;
   readonly watchProgressNotifyInterval: number;
   readonly autoCompactionMode: string;
   readonly autoCompactionRetention: string;
@@ -56,6 +57,7 @@ export async function startStore(options: StoreProgramOptions): Promise<Service>
       ...(options.memoryLimit === undefined ? {} : { memoryBytesMax: options.memoryLimit }),
     },
     name: options.name,
+    threads: options.threads,
     listen: addressesOf(urls, currentTls),
     listenHttp: addressesOf(httpUrls, currentTls),
     listenMetrics: addressesOf(metricsUrls, currentTls),

@@ -24,6 +24,8 @@ export interface UpOptions {
   readonly dataDir: string;
   readonly ephemeral: boolean;
   readonly securePort: number;
+  /** Of the API server, for connections. */
+  readonly threads?: number;
   /** Who other machines meet, and how; absent: nobody comes from outside. */
   readonly outside?: OutsideOptions;
   /** Where all simulated kubelets listen; 0: a free one. */
@@ -142,6 +144,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       if (isShort) flags.push('--unix-socket', files.socket);
       // Two labels on each of a million pods say what their nodes say already.
       flags.push('--disable-admission-plugins', 'PodTopologyLabels');
+      if (options.threads !== undefined) flags.push('--threads', String(options.threads));
       if (options.durability !== undefined) flags.push('--durability', options.durability);
       if (options.etcdServers !== undefined) flags.push('--etcd-servers', options.etcdServers);
       if (options.listenClientUrls !== undefined) {

@@ -6,7 +6,13 @@ import { type OpenStore, openStore } from '@megaplane/store/open';
 import type { Store } from '@megaplane/store/store';
 import type { Connection } from '@megaplane/wire/exchange';
 import { GrpcRoutes } from '@megaplane/wire/grpc-routes';
-import { type ListenTls, type Listener, listen } from '@megaplane/wire/listener';
+import {
+  type ListenOptions,
+  type ListenTls,
+  type Listener,
+  listen,
+} from '@megaplane/wire/listener';
+import { listenOnThreads } from '@megaplane/wire/thread-listener';
 import { type Auth, type AuthOptions, makeAuth } from '../auth/service/auth.ts';
 import { alarmName, unlessCorrupt } from '../call/alarms.ts';
 import { AutoCompaction, type AutoCompactionPolicy } from '../kv/auto-compaction.ts';
@@ -57,6 +63,8 @@ export interface EtcdAddress {
 
 export interface EtcdServerOptions {
   readonly listen: readonly EtcdAddress[];
+  /** Threads that own the sockets of each port of `listen`; 0, the default: the one that serves. */
+  readonly threads?: number;
   /** Extra plain addresses for /metrics and /health, etcd's --listen-metrics-urls. */
   readonly listenMetrics?: readonly EtcdAddress[];
   /**
@@ -167,7 +175,7 @@ export async function serveEtcd(
     const beside = https.length === 0 ? handler : grpcOnly;
     for (const address of options.listen) {
       const shared = { handler: beside, grpc: routes, streamsBody, limits: wire, isSilent };
-      listeners.push(await listen({ ...address, ...shared }));
+      listeners.push(await listenFor(address, shared, options.threads ?? 0));
     }
     for (const address of https) {
       listeners.push(await listen({ ...address, handler, streamsBody, limits: wire, isSilent }));
@@ -187,6 +195,16 @@ export async function serveEtcd(
   const httpCount = options.listenHttp?.length ?? 0;
   const httpAddresses = others.slice(0, httpCount);
   return { store, addresses, httpAddresses, metricsAddresses: others.slice(httpCount), close };
+}
+
+/** Unix sockets stay with the thread that serves. */
+function listenFor(
+  { unixPath, ...address }: EtcdAddress,
+  shared: Omit<ListenOptions, keyof EtcdAddress>,
+  threads: number,
+): Promise<Listener> {
+  if (unixPath !== undefined) return listen({ ...address, unixPath, ...shared });
+  return listenOnThreads({ ...address, ...shared, threads });
 }
 
 function makeRoutes(

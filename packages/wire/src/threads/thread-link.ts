@@ -1,6 +1,6 @@
 // shell: a thread, seen from the thread that serves
 /** One connection thread: its worker, its two rings, its connections as transports. */
-import { guarded, nextTurn } from '@megaplane/base/deferred';
+import { endOfTurn, guarded, nextTurn } from '@megaplane/base/deferred';
 import { RingPost } from '@megaplane/base/ring-post';
 import { ringMemory, RingReader } from '@megaplane/base/shared-ring';
 import { Worker } from 'node:worker_threads';
@@ -27,6 +27,8 @@ const UP_BYTES: number = 1024 * 1024;
 const DOWN_BYTES: number = 2 * 1024 * 1024;
 /** Messages that are handled before anything else has its turn. */
 const MESSAGES_MAX = 1024;
+/** Messages that a sleeping thread may find when it wakes. */
+const SENT_MAX = 16;
 /** Octets that wait for the next round; beyond it they stay in the ring. */
 const HELD_BYTES_MAX: number = 1024 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
@@ -60,6 +62,8 @@ export class ThreadLink implements ThreadPort {
   readonly #exited: Promise<void>;
   #held = 0;
   #isTurnPlanned = false;
+  #isBellDue = false;
+  #sentSince = 0;
   #isOver = false;
   #pulseSeen = 0;
   /** Looks in a row at which the pulse stood still. */
@@ -88,7 +92,7 @@ export class ThreadLink implements ThreadPort {
       entry === undefined
         ? new Worker(new URL('./connection-thread.ts', import.meta.url), options)
         : new Worker(entry, options);
-    this.#post = new RingPost(this.#memory.down, () => this.#tell(null));
+    this.#post = new RingPost(this.#memory.down, () => this.#ringSoon());
     const listening = Promise.withResolvers<{ host: string; port: number }>();
     this.listening = listening.promise;
     this.#worker.on(
@@ -113,6 +117,19 @@ export class ThreadLink implements ThreadPort {
     );
     this.#plan();
   }
+
+  /** One bell for what a turn sends, unless it is much: then the thread may begin with it. */
+  #ringSoon(): void {
+    this.#isBellDue = true;
+    this.#sentSince = 0;
+    endOfTurn(this.#ring);
+  }
+
+  readonly #ring = (): void => {
+    if (!this.#isBellDue) return;
+    this.#isBellDue = false;
+    this.#tell(null);
+  };
 
   #tell(news: ToThread): void {
     this.#worker.postMessage(news);
@@ -143,7 +160,9 @@ export class ThreadLink implements ThreadPort {
   }
 
   send(kind: number, slot: number, bytes: Buffer, start: number, end: number): void {
-    if (!this.#isOver) this.#post.send(kind, slot, bytes, start, end);
+    if (this.#isOver) return;
+    this.#post.send(kind, slot, bytes, start, end);
+    if (this.#isBellDue && ++this.#sentSince >= SENT_MAX) this.#ring();
   }
 
   writtenOf(slot: number): number {
