@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { admittingModel } from '../testing/admitting.sim.ts';
+import { Health } from './health.ts';
 
 function asked(): (path: string) => { readonly status: number; readonly text: string } {
   const { ask } = admittingModel();
@@ -35,4 +36,13 @@ test('each check is asked by its name, slashes and all, where it counts', () => 
   for (const path of paths.filter((one) => /^\/(healthz|livez|readyz)/.test(one))) {
     assert.equal(get(path).status, 200, path);
   }
+});
+
+test('a check that upstream does not have is named while it fails, by readiness alone', () => {
+  const health = new Health();
+  let fault: string | null = null;
+  health.addQuiet('threads', () => fault);
+  assert.deepEqual(health.paths(), ['/healthz', '/livez', '/readyz']);
+  fault = 'one of two listens';
+  assert.deepEqual(health.paths(), ['/healthz', '/livez', '/readyz', '/readyz/threads']);
 });

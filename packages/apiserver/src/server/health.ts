@@ -14,6 +14,8 @@ const START_HELP = '[ALPHA] Start time of the process since unix epoch in second
 export class Health {
   readonly #checks = new Map<string, HealthCheck>();
   readonly #reaches = new Map<string, Reach>();
+  /** Checks that are named only while something is wrong: upstream has none of them. */
+  readonly #quiet = new Set<string>();
   /** How checks ended by their labels, as `/metrics/slis` tells it. */
   readonly #last = new Map<string, number>();
   readonly #totals = new Map<string, number>();
@@ -21,6 +23,12 @@ export class Health {
   add(name: string, check: HealthCheck, reach: Reach = 'all'): void {
     this.#checks.set(name, check);
     this.#reaches.set(name, reach);
+  }
+
+  /** A check of readiness that upstream does not have: nobody sees it before it fails. */
+  addQuiet(name: string, check: HealthCheck): void {
+    this.add(name, check, 'readiness');
+    this.#quiet.add(name);
   }
 
   /** Every path that is answered. */
@@ -33,7 +41,10 @@ export class Health {
 
   #names(kind: string): string[] {
     const other: Reach = kind === 'readyz' ? 'life' : 'readiness';
-    return [...this.#checks.keys()].filter((one) => this.#reaches.get(one) !== other);
+    return [...this.#checks.keys()].filter((one) => {
+      if (this.#reaches.get(one) === other) return false;
+      return !this.#quiet.has(one) || (this.#checks.get(one)?.() ?? null) !== null;
+    });
   }
 
   /** Answers `path`, which begins with one of the three. Null where there is no such check. */

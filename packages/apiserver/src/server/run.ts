@@ -65,7 +65,7 @@ import { upkeepFlows } from '../flowcontrol/flow-upkeep.ts';
 import type { EtcdServer } from '@megaplane/etcd/run-store';
 import type { OpenStore } from '@megaplane/store/open';
 import { listen, type Listener, type ListenTls } from '@megaplane/wire/listener';
-import { listenOnThreads } from '@megaplane/wire/thread-listener';
+import { listenOnThreads, type ThreadedListener } from '@megaplane/wire/thread-listener';
 import { YamlThread } from '../request/yaml/yaml-thread.ts';
 
 const TICK_MS = 1000;
@@ -401,7 +401,10 @@ async function openListeners(
   };
   const threads = options.threads ?? 0;
   warnOfThreads(threads, options.log);
-  const secure = await listenOnThreads({
+  let secure: ThreadedListener | null = null;
+  // clients that ask while it starts are told by no check
+  if (threads > 0) server.parts.health.addQuiet('threads', () => secure?.fault() ?? null);
+  secure = await listenOnThreads({
     threads,
     host: options.bindAddress,
     port: options.securePort,

@@ -217,10 +217,17 @@ for (const [name, told] of [
     };
     await until(isSpread);
     const before = listener.connectionsByThread();
+    assert.equal(listener.fault(), null);
     writeFileSync(sign + name, '');
-    await until(() => errors.some((text) => text.includes(told)));
-    await until(() => errors.some((text) => text.includes('has ended')));
+    const faults = new Set<string>();
+    const isTold = (text: string): boolean => {
+      const fault = listener.fault();
+      if (fault !== null) faults.add(fault);
+      return errors.some((error) => error.includes(text));
+    };
+    await until(() => isTold(told) && isTold('has ended') && faults.size > 0);
     await until(() => listener.listeningThreads === 2 && closed + listener.connections === 32);
+    assert.equal(listener.fault(), null);
     assert(before.includes(closed), `${closed} closed of ${String(before)}`);
     assert.equal(existsSync(sign + name), false);
     for (let count = 0; count < 8; count++) assert.match(await ask(port), /yes$/);

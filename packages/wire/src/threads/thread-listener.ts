@@ -24,6 +24,8 @@ const TICK_MS = 1000;
 const DRAIN_LOOK_MS = 20;
 /** Looks, one a second, at which a thread may stand still before it is replaced. */
 const STILL_LOOKS_MAX = 10;
+/** Looks after which that is told. */
+const STILL_LOOKS_FAULT = 2;
 /** A look that comes later than this tells nothing of others: this thread stood still, too. */
 const LATE_MS = 3 * TICK_MS;
 /** Before a thread is started again; twice as long each time it ends at once, up to the longest. */
@@ -51,6 +53,8 @@ export interface ThreadedListener extends Listener {
   readonly threads: number;
   /** Connections by thread. */
   connectionsByThread(): number[];
+  /** What is wrong with the threads, for people; null: nothing. */
+  fault(): string | null;
 }
 
 /** Resolves when all threads listen. Rejects with a message for people when they cannot. */
@@ -66,6 +70,7 @@ function withoutThreads(listener: Listener): ThreadedListener {
     listeningThreads: 0,
     threads: 0,
     connectionsByThread: () => [],
+    fault: () => null,
   });
 }
 
@@ -151,6 +156,13 @@ class Threads implements ThreadedListener, LinkHost {
 
   connectionsByThread(): number[] {
     return [...this.#listening].map(({ transports }) => transports.size);
+  }
+
+  fault(): string | null {
+    const { size } = this.#listening;
+    if (size < this.threads) return `${size} of ${this.threads} connection threads listen`;
+    const isStill = [...this.#listening].some(({ stillCount }) => stillCount >= STILL_LOOKS_FAULT);
+    return isStill ? 'a connection thread stands still' : null;
   }
 
   reloadTls(tls: ListenTls): void {
