@@ -7,6 +7,7 @@
  * on every thread.
  */
 import type { RingPost } from '@megaplane/base/ring-post';
+import { giveBlock, takeBlock } from '../http2/output.ts';
 import type { Protocol, Transport } from '../transport/transport.ts';
 import {
   AHEAD_BYTES_MAX,
@@ -16,7 +17,6 @@ import {
   PEER_ENDED,
   PIECE_BYTES,
   RECEIVED,
-  writeOpening,
   WRITTEN_BYTES,
 } from './messages.ts';
 
@@ -43,14 +43,12 @@ export class Relay implements Protocol {
   #told = 0;
   #isClosed = false;
 
-  constructor(transport: Transport, slot: number, isHttp2: boolean, host: RelayHost) {
+  /** `opening` is the first message, what `writeOpening` made. */
+  constructor(transport: Transport, slot: number, opening: Buffer, host: RelayHost) {
     this.#transport = transport;
     this.#slot = slot;
     this.#host = host;
     Atomics.store(host.written, slot, 0);
-    const { secure, remoteAddress } = transport;
-    const certificate = transport.peerCertificate();
-    const opening = writeOpening({ secure, isHttp2, remoteAddress, certificate });
     host.post.send(OPENED, slot, opening, 0, opening.length);
   }
 
@@ -102,8 +100,10 @@ export class Relay implements Protocol {
     const isTakenAtOnce = transport.secure && !transport.writing() && transport.pending() === 0;
     if (isTakenAtOnce) transport.write(bytes, start, end, nothing);
     else {
-      const own = Buffer.from(bytes.subarray(start, end));
-      transport.write(own, 0, own.length, nothing);
+      const block = takeBlock(end - start);
+      bytes.copy(block, 0, start, end);
+      const isTaken = transport.write(block, 0, end - start, () => giveBlock(block));
+      if (isTaken) giveBlock(block);
     }
     this.#countWritten();
   }

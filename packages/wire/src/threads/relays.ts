@@ -1,10 +1,11 @@
 // shell
 /** All connections of one connection thread, and its two rings. */
 import { assert } from '@megaplane/base/assert';
+import { blame } from '@megaplane/base/deferred';
 import { RingPost } from '@megaplane/base/ring-post';
 import { RingReader } from '@megaplane/base/shared-ring';
 import type { Protocol, Transport } from '../transport/transport.ts';
-import { DESTROY, END, FORGET, SEND, TAKEN } from './messages.ts';
+import { DESTROY, END, FORGET, PIECE_BYTES, SEND, TAKEN, writeOpening } from './messages.ts';
 import { Relay, type RelayHost } from './relay.ts';
 
 /** Messages that are handled before sockets have their turn. */
@@ -45,11 +46,21 @@ export class Relays implements RelayHost {
     this.post.onRoom = () => this.#plan();
   }
 
-  /** A new connection; null where there are more than slots. */
+  /** A new connection; null where there are more than slots, or its certificate is too long. */
   take(transport: Transport, isHttp2: boolean): Protocol | null {
-    const slot = this.#free.pop() ?? this.#bySlot.length;
-    if (slot >= this.written.length) return null;
-    const relay = new Relay(transport, slot, isHttp2, this);
+    const slot = this.#free.pop() ?? this.#bySlot.push(null) - 1;
+    if (slot >= this.written.length) {
+      this.#bySlot.pop();
+      return null;
+    }
+    const { secure, remoteAddress } = transport;
+    const certificate = transport.peerCertificate();
+    const opening = writeOpening({ secure, isHttp2, remoteAddress, certificate });
+    if (opening.length > PIECE_BYTES) {
+      this.#free.push(slot);
+      return null;
+    }
+    const relay = new Relay(transport, slot, opening, this);
     this.#bySlot[slot] = relay;
     return relay;
   }
@@ -84,7 +95,11 @@ export class Relays implements RelayHost {
     if (this.#waiting.size > 0) this.#readOn();
     let count = 0;
     for (; count < MESSAGES_MAX && this.#down.next(); count++) {
-      this.#handle();
+      try {
+        this.#handle();
+      } catch (error) {
+        blame(error, null);
+      }
       this.#down.done();
     }
     if (this.#down.mustRing()) this.#ringBell();

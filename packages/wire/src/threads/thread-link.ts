@@ -1,6 +1,6 @@
 // shell: a thread, seen from the thread that serves
 /** One connection thread: its worker, its two rings, its connections as transports. */
-import { endOfTurn, guarded, nextTurn } from '@megaplane/base/deferred';
+import { blame, endOfTurn, guarded, nextTurn } from '@megaplane/base/deferred';
 import { RingPost } from '@megaplane/base/ring-post';
 import { ringMemory, RingReader } from '@megaplane/base/shared-ring';
 import { Worker } from 'node:worker_threads';
@@ -190,7 +190,12 @@ export class ThreadLink implements ThreadPort {
     let count = 0;
     while (count < MESSAGES_MAX && this.#held < HELD_BYTES_MAX && this.#up.next()) {
       count++;
-      this.#handle();
+      // one connection's error must not keep the message, and with it all others
+      try {
+        this.#handle();
+      } catch (error) {
+        blame(error, null);
+      }
       this.#up.done();
     }
     if (this.#up.mustRing()) this.#tell(null);

@@ -199,12 +199,12 @@ for (const [name, told] of [
   ['die', 'has ended'],
   ['hang', 'stands still'],
 ] as const) {
-  const what = name === 'die' ? 'ends' : 'hangs';
-  test(`a thread that ${what} takes its own connections along, and starts again`, async () => {
+  const does = name === 'die' ? 'ends' : 'hangs';
+  test(`a thread that ${does} takes its own connections along, and starts again`, async () => {
     const sign = join(folder, `${name}-`);
     const errors: string[] = [];
     const listener = await listenOnThreads({
-      ...{ threads: 2, handler: yes, entry: mortal(sign), stillLooksMax: 2 },
+      ...{ threads: 2, handler: yes, entry: mortal(sign), stillLooksMax: 4 },
       onError: (error) => errors.push((error as Error).message),
     });
     const { port } = listener.address;
@@ -228,7 +228,10 @@ for (const [name, told] of [
     await until(() => isTold(told) && isTold('has ended') && faults.size > 0);
     await until(() => listener.listeningThreads === 2 && closed + listener.connections === 32);
     assert.equal(listener.fault(), null);
-    assert(before.includes(closed), `${closed} closed of ${String(before)}`);
+    const what = `${closed} closed of ${String(before)}`;
+    // on a busy machine the other one may have stood still for as long
+    if (name === 'die') assert(before.includes(closed), what);
+    else assert(closed >= Math.min(...before), what);
     assert.equal(existsSync(sign + name), false);
     for (let count = 0; count < 8; count++) assert.match(await ask(port), /yes$/);
     for (const socket of sockets) socket.destroy();
