@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { parseConfiguration } from '@megaplane/scheduler/configuration/configuration';
 import { configurationOf, explainPod, readPlugins } from './scheduler-files.ts';
+import { readStrictText } from './strict-text.ts';
 
 const HEAD = 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n';
 const INVALID = 'strict decoding error: yaml: unmarshal errors:';
@@ -102,4 +104,42 @@ test('a pod is explained by a configuration that names plugins of users', async 
 
 test('a module of plugins that cannot be loaded is told with its flag', async () => {
   await assert.rejects(readPlugins(['./none.ts']), /^Error: --plugin: cannot load \.\/none\.ts: /);
+});
+
+interface NumberVector {
+  readonly text: string;
+  readonly error?: string;
+  /** What the number in question is read as. */
+  readonly number?: string;
+}
+
+/*
+ * Made by k8s.io/kube-scheduler v0.36.1 (config/v1) with Go 1.26: the strict UniversalDeserializer
+ * of a scheme with these types, for the file and then for the arguments of the plugin in it.
+ */
+const NUMBERS = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'scheduler-numbers.vectors'), 'utf8'),
+) as readonly NumberVector[];
+
+test('numbers are read as kube-scheduler reads them from YAML and JSON, with all digits', () => {
+  assert(NUMBERS.length > 200);
+  const wrong: string[] = [];
+  for (const { text, error, number } of NUMBERS) {
+    const { value, fault, repeated, numbers } = readStrictText(text);
+    if (fault !== '') {
+      if (fault !== error) wrong.push(`${error}: ${text}: ${fault}`);
+      continue;
+    }
+    const parsed = parseConfiguration(value, [], { text, repeated, numbers });
+    const told = parsed.ok ? JSON.stringify(parsed.configuration.complete) : parsed.errors.join();
+    if (error !== undefined) {
+      const bare = told.replace(/^decoding \.profiles.*? for plugin \w+: /, '');
+      if (bare !== error) wrong.push(`${error}: ${text}: ${told}`);
+      continue;
+    }
+    // the fault of the other member of the two shows that one
+    const isShown = new RegExp(`[: ]${number}\\b`).test(told) || told.startsWith('podMax');
+    if (!isShown) wrong.push(`${number}: ${text}: ${told}`);
+  }
+  assert.deepEqual(wrong, []);
 });

@@ -1,5 +1,6 @@
 // shell: reads files and standard input
 /** What the scheduler's subcommands read: configurations and scenarios. */
+import { putMember } from '@megaplane/base/members';
 import { parseNested } from '@megaplane/base/nested-json';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -29,9 +30,9 @@ function readConfiguration(
   const faults = (errors: readonly string[]): Error =>
     new Error(`--config ${file}:\n  ${errors.join('\n  ')}`);
   const text = readNamed('--config', file).toString();
-  const { value, fault, repeated } = readStrictText(text);
+  const { value, fault, repeated, numbers } = readStrictText(text);
   if (fault !== '') throw faults([fault]);
-  const source = { text, repeated };
+  const source = { text, repeated, numbers };
   const parsed = parseConfiguration(withElection(value, election), plugins, source);
   if (!parsed.ok) throw faults(parsed.errors);
   return parsed.configuration;
@@ -42,7 +43,8 @@ function withElection(value: JsonValue, election: JsonObject | null): JsonValue 
   if (election === null || !isObject(value)) return value;
   const given = value['leaderElection'] ?? {};
   if (!isObject(given)) return value;
-  return { ...value, leaderElection: { ...given, ...election } };
+  putMember(value, 'leaderElection', { ...given, ...election });
+  return value;
 }
 
 /** What a file says, or the defaults without one, and what flags say of the election. */
@@ -53,7 +55,7 @@ export function configurationOf(
 ): SchedulerConfiguration {
   if (file !== undefined) return readConfiguration(file, plugins, election);
   if (election === null) return DEFAULT_CONFIGURATION;
-  const parsed = parseConfiguration(withElection(NOTHING_SAID, election), plugins);
+  const parsed = parseConfiguration(withElection({ ...NOTHING_SAID }, election), plugins);
   if (!parsed.ok) throw new Error(`--leader-elect: ${parsed.errors.join('\n  ')}`);
   return parsed.configuration;
 }

@@ -3,10 +3,12 @@
  * turned into JSON otherwise, members that are there twice told and taken as they are last.
  */
 import { putMember } from '@megaplane/base/members';
+import { wholeNumber } from '@megaplane/machinery/json-text';
+import { parseWithLiterals, type NumberLiterals } from '@megaplane/machinery/number-literals';
 import { syntaxError } from '@megaplane/machinery/json-syntax';
 import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
-import type { Document, ParsedNode, Tags } from 'yaml';
+import type { Document, ParsedNode, ScalarTag, Tags } from 'yaml';
 
 export interface StrictText {
   readonly value: JsonValue;
@@ -14,6 +16,8 @@ export interface StrictText {
   readonly fault: string;
   /** What is wrong beside unknown members, to be told before them. */
   readonly repeated: readonly string[];
+  /** How numbers of JSON are written. */
+  readonly numbers: NumberLiterals;
 }
 
 /** What Go's YAML takes for text, which that of 1.1 takes for times and for numbers of base 60. */
@@ -21,6 +25,32 @@ function isTime(tag: Tags[number]): boolean {
   if (typeof tag === 'string') return false;
   return tag.tag === 'tag:yaml.org,2002:timestamp' || tag.format === 'TIME';
 }
+
+/** Octal digits as YAML 1.2 has them, which Go's reads, too. */
+const OCTAL: ScalarTag = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  format: 'OCT',
+  identify: () => false,
+  test: /^[-+]?0o[0-7]+$/,
+  resolve: (text) => {
+    const value = BigInt(text.replace(/^[-+]/, ''));
+    return text.startsWith('-') ? -value : value;
+  },
+};
+
+/** A number with an exponent; what no double holds is a text in Go. */
+const EXPONENT: ScalarTag = {
+  tag: 'tag:yaml.org,2002:float',
+  default: true,
+  format: 'EXP',
+  identify: () => false,
+  test: /^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+$/,
+  resolve: (text) => {
+    const value = Number(text.replaceAll('_', ''));
+    return Number.isFinite(value) ? value : text;
+  },
+};
 
 /** A mark of the order of bytes is no space, unlike in JavaScript. */
 const JSON_START = /^[\t\n\v\f\r \u0085\u00A0]*\{/;
@@ -34,15 +64,17 @@ export function readStrictText(text: string): StrictText {
   const lines = new LineCounter();
   // `yes` is true, and nothing after `---` is read.
   const [document] = parseAllDocuments(text, {
-    ...{ version: '1.1', uniqueKeys: false, lineCounter: lines },
-    customTags: (tags) => tags.filter((tag) => !isTime(tag)),
+    ...{ version: '1.1', uniqueKeys: false, lineCounter: lines, intAsBigInt: true },
+    customTags: (tags) => [OCTAL, EXPONENT, ...tags.filter((tag) => !isTime(tag))],
   });
-  if (document === undefined) return { value: null, fault: '', repeated: [] };
+  if (document === undefined) return { ...refused(''), value: null };
   const [wrong] = document.errors;
   // What follows the first mistake is mostly its consequence.
   if (wrong !== undefined) return refused(wrong.message);
+  if (isJson) {
+    return { ...parseWithLiterals(text), fault: '', repeated: repeatedIn(document, jsonPlace) };
+  }
   const value = document.toJS() as JsonValue;
-  if (isJson) return { value, fault: '', repeated: repeatedIn(document, jsonPlace) };
   const nothing = notANumber(value);
   if (nothing !== '') return refused(`json: unsupported value: ${nothing}`);
   const found = repeatedIn(document, (key, _, node, end) => {
@@ -50,11 +82,11 @@ export function readStrictText(text: string): StrictText {
     return `line ${line}: key ${JSON.stringify(key)} already set in map`;
   });
   const repeated = found.length === 0 ? [] : [['yaml: unmarshal errors:', ...found].join('\n    ')];
-  return { value: sorted(value), fault: '', repeated };
+  return { ...refused(''), value: sorted(value), repeated };
 }
 
 function refused(fault: string): StrictText {
-  return { value: null, fault, repeated: [] };
+  return { value: null, fault, repeated: [], numbers: new Map() };
 }
 
 type Told = (key: string, path: string, node: ParsedNode | null, end: number) => string;
@@ -97,8 +129,15 @@ function notANumber(value: JsonValue): string {
   return '';
 }
 
+/** An integer as Go reads it: with its digits if 64 bits hold it, signed or not. */
+function goInteger(value: bigint): number | bigint {
+  const isHeld = BigInt.asIntN(64, value) === value || BigInt.asUintN(64, value) === value;
+  return isHeld ? wholeNumber(value) : Number(value);
+}
+
 /** Turning YAML into JSON sorts the members. */
 function sorted(value: JsonValue): JsonValue {
+  if (typeof value === 'bigint') return goInteger(value);
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
   const result: JsonObject = {};

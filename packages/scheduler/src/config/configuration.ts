@@ -11,7 +11,9 @@ import { API_VERSION, KIND } from './configuration-defaults.ts';
 import { defaultedArguments, defaultedConfiguration, givenSets } from './configuration-defaults.ts';
 import { profileError } from './profile-checks.ts';
 import { listAt, objectAt, textAt } from './schema/members.ts';
-import { strictDecode, strictText, type StructSchema } from './schema/strict-decode.ts';
+import { jsonTypeOf, strictDecode, strictText } from './schema/strict-decode.ts';
+import type { StructSchema } from './schema/strict-decode.ts';
+import type { NumberLiterals } from '@megaplane/machinery/number-literals';
 
 export interface SchedulerConfiguration {
   readonly profiles: readonly ProfileConfiguration[];
@@ -122,7 +124,7 @@ const NOTHING = { error: '', unknown: [] };
 
 /** What upstream says of a value where it looks for a type. */
 function untyped(value: JsonValue): string {
-  const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  const found = jsonTypeOf(value);
   const member = (name: string, json: string): string =>
     `${name} string ${JSON.stringify(`json:${JSON.stringify(`${json},omitempty`)}`)}`;
   const type = `struct { ${member('APIVersion', 'apiVersion')}; ${member('Kind', 'kind')} }`;
@@ -173,7 +175,10 @@ function argumentTypeError(args: JsonObject, plugin: string, type: string): stri
 }
 
 /** Arguments of plugins in place, decoded by their own types. */
-function decodeArguments(configuration: JsonObject): { error: string; unknown: string[] } {
+function decodeArguments(
+  configuration: JsonObject,
+  numbers: NumberLiterals | undefined,
+): { error: string; unknown: string[] } {
   const unknown: string[] = [];
   for (const [i, profile] of listAt(configuration, 'profiles').entries()) {
     for (const [j, entry] of listAt(profile, 'pluginConfig').entries()) {
@@ -189,7 +194,7 @@ function decodeArguments(configuration: JsonObject): { error: string; unknown: s
         ? argumentTypeError(args, plugin, type)
         : `${whose}: ${untyped(args)}`;
       if (fault !== '') return { error: `${where}: ${fault}`, unknown };
-      const decoded = strictDecode(args, schema);
+      const decoded = strictDecode(args, schema, numbers);
       if (decoded.error !== '') return { error: `${where}: ${whose}: ${decoded.error}`, unknown };
       entry['args'] = decoded.value;
       if (decoded.unknown.length === 0) continue;
@@ -212,6 +217,8 @@ export interface ConfigurationSource {
   readonly text: string;
   /** What reading found wrong with the text, such as members that are there twice. */
   readonly repeated: readonly string[];
+  /** How numbers are written, where that tells what they can be. */
+  readonly numbers?: NumberLiterals;
 }
 
 /** `own`: plugins of users that profiles may name. */
@@ -222,9 +229,9 @@ export function parseConfiguration(
 ): ParsedConfiguration {
   const wrongType = typeError(value, source?.text);
   if (wrongType !== '') return refused(wrongType);
-  const { value: decoded, error, unknown } = strictDecode(value, CONFIGURATION);
+  const { value: decoded, error, unknown } = strictDecode(value, CONFIGURATION, source?.numbers);
   if (error !== '' || !isObject(decoded)) return refused(error);
-  const nested = decodeArguments(decoded);
+  const nested = decodeArguments(decoded, source?.numbers);
   if (nested.error !== '') return refused(nested.error);
   const strict = [
     ...(source?.repeated ?? []),
@@ -296,7 +303,9 @@ function configurationOf(given: JsonObject, complete: JsonObject): SchedulerConf
   const profiles = listAt(given, 'profiles').filter(isObject);
   const names = listAt(complete, 'profiles').map((one) => textAt(one, 'schedulerName'));
   const election = objectAt(complete, 'leaderElection');
-  const extenders = listAt(complete, 'extenders') as readonly ExtenderConfiguration[];
+  const decoded = listAt(complete, 'extenders') as readonly ExtenderConfiguration[];
+  // no weight is taken by more than a double holds
+  const extenders = decoded.map((one) => ({ ...one, weight: Number(one.weight ?? 0) }));
   const ignored = extenders
     .flatMap(({ managedResources = [] }) => managedResources)
     .flatMap(({ name, ignoredByScheduler }) => (ignoredByScheduler === true ? [name] : []));

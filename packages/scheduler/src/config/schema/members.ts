@@ -1,6 +1,11 @@
 /** Members of JSON values, each of the type that is wanted or empty. */
 import { ownMember } from '@megaplane/base/members';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import {
+  isNumber,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@megaplane/machinery/json-value';
 
 export function memberAt(parent: JsonValue | undefined, member: string): JsonValue | undefined {
   return isObject(parent) ? ownMember(parent, member) : undefined;
@@ -26,7 +31,8 @@ export function textAt(parent: JsonValue | undefined, member: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-export function numberAt(parent: JsonValue | undefined, member: string): number {
+/** With all digits: an integer that a double would round is a bigint. */
+export function numberAt(parent: JsonValue | undefined, member: string): number | bigint {
   const value = memberAt(parent, member);
-  return typeof value === 'number' ? value : 0;
+  return isNumber(value) ? value : 0;
 }

@@ -4,7 +4,9 @@
  */
 import { ownMember, putMember } from '@megaplane/base/members';
 import { base64Fault } from '@megaplane/machinery/base64';
-import { isObject, type JsonObject, type JsonValue } from '@megaplane/machinery/json-value';
+import { isNumber, isObject } from '@megaplane/machinery/json-value';
+import type { JsonObject, JsonValue } from '@megaplane/machinery/json-value';
+import { isWrittenInteger, type NumberLiterals } from '@megaplane/machinery/number-literals';
 import { durationFault, formatDuration, parseGoDuration } from '@megaplane/machinery/times';
 
 export type Schema =
@@ -32,11 +34,6 @@ export interface Decoded {
   readonly error: string;
   readonly unknown: readonly string[];
 }
-
-const LIMITS = {
-  int32: [-(2 ** 31), 2 ** 31 - 1],
-  int64: [-(2 ** 63), 2 ** 63 - 1024],
-} as const;
 
 function goTypeOf(schema: Schema): string {
   switch (schema.kind) {
@@ -68,8 +65,10 @@ function emptyOf({ kind }: Schema): JsonValue {
   return kind === 'string' ? '' : null;
 }
 
-function jsonTypeOf(value: JsonValue): string {
+/** What Go's errors call a value. */
+export function jsonTypeOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
+  if (isNumber(value)) return 'number';
   if (typeof value === 'boolean') return 'bool';
   return typeof value;
 }
@@ -79,14 +78,21 @@ interface Place {
   readonly struct: string;
   readonly members: readonly string[];
   readonly path: string;
+  /** Of a number, as it is written, where that is not as plain integers are. */
+  readonly literal?: string | undefined;
 }
 
 class Decoder {
+  readonly #numbers: NumberLiterals | undefined;
   /** The first value of a wrong type. */
   #wrong = '';
   /** The first duration that is none: upstream stops there and forgets what was wrong before. */
   #last = '';
   readonly unknown: string[] = [];
+
+  constructor(numbers: NumberLiterals | undefined) {
+    this.#numbers = numbers;
+  }
 
   get error(): string {
     return this.#last === '' ? this.#wrong : this.#last;
@@ -146,7 +152,8 @@ class Decoder {
       }
       const within = ownMember(schema.embedded, name);
       const down = within === undefined ? [name] : [within, name];
-      const inner = { struct, members: [...place.members, ...down], path };
+      const literal = this.#numbers?.get(value)?.get(name);
+      const inner = { struct, members: [...place.members, ...down], path, literal };
       const read = this.read(given, member, inner);
       if (read !== null) putMember(result, name, read);
     }
@@ -154,11 +161,16 @@ class Decoder {
   }
 
   #number(value: JsonValue, schema: Schema, place: Place): JsonValue {
-    if (typeof value !== 'number') return this.#mismatch(jsonTypeOf(value), schema, place);
-    if (schema.kind !== 'int32' && schema.kind !== 'int64') return value;
-    const [min, max] = LIMITS[schema.kind];
-    if (Number.isInteger(value) && value >= min && value <= max) return value;
-    return this.#mismatch(`number ${value}`, schema, place);
+    if (!isNumber(value)) return this.#mismatch(jsonTypeOf(value), schema, place);
+    const written = place.literal ?? String(value);
+    if (schema.kind !== 'int32' && schema.kind !== 'int64') {
+      const rounded = Number(value);
+      if (Number.isFinite(rounded)) return rounded;
+      return this.#mismatch(`number ${written}`, schema, place);
+    }
+    const bits = schema.kind === 'int32' ? 32 : 64;
+    if (isWrittenInteger(written, bits)) return value;
+    return this.#mismatch(`number ${written}`, schema, place);
   }
 
   #bytes(value: JsonValue, schema: Schema, place: Place): JsonValue {
@@ -192,9 +204,16 @@ function mismatch(found: string, schema: Schema, { struct, members }: Place): st
   return `json: cannot unmarshal ${found} into ${where} of type ${goTypeOf(schema)}`;
 }
 
-/** Members of the value `null` are as good as absent. */
-export function strictDecode(value: JsonValue, schema: StructSchema): Decoded {
-  const decoder = new Decoder();
+/**
+ * Members of the value `null` are as good as absent. `numbers`: as they are written, of which Go
+ * takes plain digits for integers only.
+ */
+export function strictDecode(
+  value: JsonValue,
+  schema: StructSchema,
+  numbers?: NumberLiterals,
+): Decoded {
+  const decoder = new Decoder(numbers);
   const read = decoder.read(value, schema, { struct: '', members: [], path: '' });
   return { value: read, error: decoder.error, unknown: decoder.unknown };
 }

@@ -238,7 +238,7 @@ export function provisioningProblem(
 
 export interface VolumeBindingArgs {
   /** Longest wait for claims to be bound. */
-  readonly bindTimeoutSeconds?: number;
+  readonly bindTimeoutSeconds?: number | bigint;
 }
 
 const BIND_TIMEOUT_SECONDS = 600;
@@ -248,7 +248,7 @@ export class VolumeBinding implements Plugin {
   readonly #timeoutMs: number;
 
   constructor(args: VolumeBindingArgs) {
-    this.#timeoutMs = (args.bindTimeoutSeconds ?? BIND_TIMEOUT_SECONDS) * 1000;
+    this.#timeoutMs = Number(args.bindTimeoutSeconds ?? BIND_TIMEOUT_SECONDS) * 1000;
   }
 
   /** What is to be done for a pod whose claims all get new volumes. */
