@@ -13,6 +13,7 @@
  * which runs on one of `--nodes` simulated nodes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '@megaplane/base/free-port.sim';
 import type { Client } from '@megaplane/client/client';
@@ -113,6 +114,7 @@ class Bench {
   async #snapshots(name: string): Promise<void> {
     const { snapshots } = values;
     if (snapshots === undefined) return;
+    mkdirSync(snapshots, { recursive: true });
     for (const part of SHOWN) {
       await this.#cluster.snapshot(part, join(snapshots, `${part}-${name}.heapsnapshot`));
     }
@@ -174,6 +176,25 @@ class Bench {
   }
 }
 
+/** Each kind's rows are told once they are measured: a run of all kinds may take an hour. */
+function tell(name: string, costs: readonly Cost[]): void {
+  printTable(
+    [
+      ...['kind', 'process', 'live KiB', 'resident KiB', 'kept KiB', 'kept resident KiB'],
+      ...['make ms', 'delete ms', 'idle ms/s of 1000', 'timers kept', 'handles kept'],
+    ],
+    costs.map((cost) => [
+      ...[name, cost.part],
+      ...[cost.liveKib, cost.residentKib, cost.keptKib, cost.keptResidentKib].map((figure) =>
+        figure.toFixed(2),
+      ),
+      ...[cost.makeMs, cost.deleteMs, cost.idleMs].map((figure) => figure.toFixed(2)),
+      ...[cost.timersKept, cost.handlesKept].map((figure) => figure.toFixed(0)),
+    ]),
+  );
+}
+
+process.stdout.write(`${machine()}; ${numbers.count} of each kind, ${numbers.nodes} nodes\n`);
 const found: Record<string, Cost[]> = {};
 const chosen = KINDS.filter(({ name }) => new RegExp(values.only).test(name));
 for (const kind of chosen) {
@@ -184,28 +205,17 @@ for (const kind of chosen) {
   try {
     const client = await createKubeClient({ kubeconfig: cluster.kubeconfig });
     await must(client, 'POST', HOME.path, HOME);
-    found[kind.name] = await new Bench(client, cluster, store).cost(kind);
+    const costs = await new Bench(client, cluster, store).cost(kind);
+    found[kind.name] = costs;
+    tell(kind.name, costs);
+    writeResults(values.output, { ...numbers, kinds: found });
     client.close();
+  } catch (error) {
+    // the others have figures all the same
+    process.stdout.write(`${kind.name}: ${error instanceof Error ? error.message : ''}\n`);
+    process.exitCode = 1;
   } finally {
     await cluster.stop();
   }
 }
-process.stdout.write(`${machine()}; ${numbers.count} of each kind, ${numbers.nodes} nodes\n`);
-printTable(
-  [
-    ...['kind', 'process', 'live KiB', 'resident KiB', 'kept KiB', 'kept resident KiB'],
-    ...['make ms', 'delete ms', 'idle ms/s of 1000', 'timers kept', 'handles kept'],
-  ],
-  Object.entries(found).flatMap(([name, costs]) =>
-    costs.map((cost) => [
-      ...[name, cost.part],
-      ...[cost.liveKib, cost.residentKib, cost.keptKib, cost.keptResidentKib].map((figure) =>
-        figure.toFixed(2),
-      ),
-      ...[cost.makeMs, cost.deleteMs, cost.idleMs].map((figure) => figure.toFixed(2)),
-      ...[cost.timersKept, cost.handlesKept].map((figure) => figure.toFixed(0)),
-    ]),
-  ),
-);
-writeResults(values.output, { ...numbers, kinds: found });
 process.exit();

@@ -12,6 +12,7 @@
  * grows by more than `--growth-kib` a cycle, or what is counted by more than one in twenty cycles.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '@megaplane/base/free-port.sim';
 import { createKubeClient } from '@megaplane/client/kube-client';
@@ -100,6 +101,7 @@ async function live(cluster: Inspected, store: string): Promise<readonly Sample[
 async function keepHeaps(cluster: Inspected, name: string): Promise<void> {
   const { snapshots } = values;
   if (snapshots === undefined) return;
+  mkdirSync(snapshots, { recursive: true });
   for (const part of PARTS) {
     await cluster.snapshot(part, join(snapshots, `${part}-${name}.heapsnapshot`));
   }
