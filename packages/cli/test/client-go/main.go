@@ -5,6 +5,7 @@
 //
 //	clientgo KUBECONFIG expectWatchList|expectList
 //	clientgo KUBECONFIG overload DURATION CROWD
+//	clientgo KUBECONFIG largeList MEDIATYPE
 package main
 
 import (
@@ -64,6 +65,10 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	must("the kubeconfig", err)
+	if os.Args[2] == "largeList" {
+		listLarge(config, os.Args[3])
+		return
+	}
 	if os.Args[2] == "overload" {
 		duration, err := time.ParseDuration(os.Args[3])
 		must("the duration", err)
