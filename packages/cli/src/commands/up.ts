@@ -33,6 +33,7 @@ interface Flags extends OutsideFlags {
   readonly listenClientUrls?: string;
   readonly durability?: string;
   readonly etcdServers?: string;
+  readonly journal?: string;
   readonly stages?: readonly string[];
   readonly components?: readonly Component[];
   readonly pagePort: number;
@@ -81,6 +82,7 @@ export function upCommand(done: (exitCode: number) => void): Command {
     )
     .option('--threads <count>', "of the API server's connections (0)", wholeNumber(0, 256))
     .option('--etcd-servers <urls>', 'keep objects in this etcd, not in the embedded store')
+    .option('--journal <url>', 'keep objects in the group of stores on this journal (+)')
     .optionsGroup('Access:')
     .option('--join', 'other machines may join: all that their kubelets need (see docs/up.md)')
     .option('--bind-address <ip>', 'where to listen (127.0.0.1; with --join all interfaces)')
@@ -202,6 +204,7 @@ async function run(flags: Flags, isDefault: (name: string) => boolean): Promise<
     listenClientUrls: flags.listenClientUrls,
     durability: flags.durability,
     etcdServers: flags.etcdServers,
+    ...(flags.journal === undefined ? {} : { journal: flags.journal }),
     stages: flags.stages ?? [],
     components,
     exitWhen: flags.exitWhen,

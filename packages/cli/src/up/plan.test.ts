@@ -55,3 +55,11 @@ test('scheduler and controllers say how they are at usual ports that are free', 
     assert(!childPlan(component, options).args.includes('--secure-port'));
   }
 });
+
+test('the API server is told of the journal whose group keeps the objects', () => {
+  const journal = 'nats://127.0.0.1:4222/group';
+  const some = { dataDir: '/srv', securePort: 0, logLevel: 'info', logFormat: 'text' };
+  const { args } = childPlan('apiserver', { ...some, journal } as UpOptions);
+  assert.equal(args[args.indexOf('--journal') + 1], journal);
+  assert(!childPlan('apiserver', some as UpOptions).args.includes('--journal'));
+});

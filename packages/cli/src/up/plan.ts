@@ -43,6 +43,8 @@ export interface UpOptions {
   readonly durability: string | undefined;
   /** A real etcd in place of the embedded store. */
   readonly etcdServers: string | undefined;
+  /** A group of stores in place of the embedded one. */
+  readonly journal?: string;
   /** Stage files, or names of sets, for the simulated nodes. */
   readonly stages: readonly string[];
   readonly components: readonly Component[];
@@ -147,6 +149,7 @@ function componentFlags(component: Component, options: UpOptions): readonly stri
       if (options.threads !== undefined) flags.push('--threads', String(options.threads));
       if (options.durability !== undefined) flags.push('--durability', options.durability);
       if (options.etcdServers !== undefined) flags.push('--etcd-servers', options.etcdServers);
+      if (options.journal !== undefined) flags.push('--journal', options.journal);
       if (options.listenClientUrls !== undefined) {
         flags.push('--listen-client-urls', options.listenClientUrls);
       }
