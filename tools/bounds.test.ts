@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { WAITING_BYTES_MAX } from '../packages/apiserver/src/flowcontrol/fairness.ts';
+import { BODY_BYTES_MAX } from '../packages/apiserver/src/serializer/body.ts';
 import { JSON_DEPTH_MAX } from '../packages/base/src/bytes/nested-json.ts';
 import { PATTERN_STEPS_MAX } from '../packages/machinery/src/cel/library/regex-library.ts';
 import {
@@ -17,7 +18,10 @@ import {
 } from '../packages/machinery/src/selectors/selectors.ts';
 import { PROTOBUF_DEPTH_MAX } from '../packages/machinery/src/serializer/protobuf-decode.ts';
 import { PATH_CHARS_MAX, PATH_VALUES_MAX } from '../packages/machinery/src/structural/json-path.ts';
-import { FAULT_CHARS_MAX } from '../packages/machinery/src/structural/openapi-faults.ts';
+import {
+  ALTERNATIVES_MAX,
+  FAULT_CHARS_MAX,
+} from '../packages/machinery/src/structural/openapi-faults.ts';
 import { CONNECTIONS_MAX as PAGE_CONNECTIONS_MAX } from '../packages/cli/src/page/page-server.ts';
 import { COMPONENT_CONNECTIONS_MAX } from '../packages/client/src/componentbase/http-endpoint.ts';
 import { KUBELET_CONNECTIONS_MAX } from '../packages/nodes/src/server/kubelet-port.ts';
@@ -51,7 +55,11 @@ const ROWS: readonly (readonly [row: string, figures: readonly string[]])[] = [
     'paths of printed',
     [`${binary(PATH_CHARS_MAX)} characters`, `${plain(PATH_VALUES_MAX)} values`],
   ],
-  ["what is told of an object's", [`${binary(FAULT_CHARS_MAX)} characters`]],
+  [
+    "what is told of an object's",
+    [`${binary(FAULT_CHARS_MAX)} characters`, `${plain(ALTERNATIVES_MAX)} alternatives`],
+  ],
+  ['a body', [`${binary(BODY_BYTES_MAX)}B of an object`]],
   ['requests that wait', [`${binary(WAITING_BYTES_MAX)}B`]],
   [
     'connections of a listener',

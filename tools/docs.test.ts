@@ -26,6 +26,25 @@ test('programs of the documentation are there, and run on the pinned Node', () =
   assert.deepEqual(missing, []);
 });
 
+test('names of the glossary are in the sources, and its words in order', () => {
+  const sources = globSync(['packages/*/src/**/*.ts', 'tools/*.ts'], { cwd: ROOT })
+    .map((path) => readFileSync(join(ROOT, path), 'utf8'))
+    .join('\n');
+  const page = readFileSync(join(ROOT, 'docs/glossary.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| (.+) \| (.+) \| (.+) \|$/gm)].slice(1);
+  assert(rows.length > 20);
+  const words = rows.map(([, word = '']) => word);
+  assert.deepEqual(words, words.toSorted());
+  assert.equal(new Set(words).size, words.length, 'a word means one thing');
+  const names = rows.flatMap(([, , , list = '']) => [...list.matchAll(/`(\w+)`/g)]);
+  const missing = names
+    .map(([, name = '']) => name)
+    .filter(
+      (name) => !new RegExp(`(class|function|interface|type|const) ${name}\\b`).test(sources),
+    );
+  assert.deepEqual(missing, []);
+});
+
 test('links between pages lead somewhere', () => {
   const links = found(/\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g);
   assert(links.length > 20);

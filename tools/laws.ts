@@ -316,6 +316,78 @@ export function assertionLaw(file: Parsed): string[] {
   return found;
 }
 
+const FILLED = new Set(['Map', 'Set', 'WeakMap', 'WeakSet', 'FinalizationRegistry']);
+const TYPED_ARRAY = /^(?:Uint8|Int8|Uint16|Int16|Uint32|Int32|Float32|Float64|BigInt64)Array$/;
+
+/**
+ * Names of what a module keeps between calls: `let`, and constants that begin empty and so are
+ * filled later. Two servers in one process share it, and nothing says who may change it.
+ */
+export function moduleState(file: Parsed): string[] {
+  const found: string[] = [];
+  for (const statement of file.program['body'] as SyntaxNode[]) {
+    const inner = statement['declaration'] as SyntaxNode | null | undefined;
+    const declared = statement.type === 'VariableDeclaration' ? statement : inner;
+    if (declared?.type !== 'VariableDeclaration' || declared['declare'] === true) continue;
+    for (const one of declared['declarations'] as SyntaxNode[]) {
+      const id = one['id'] as SyntaxNode;
+      // what says that it is only read is a constant
+      if (/^:\s*(?:readonly |Readonly)/.test(typeText(file, id))) continue;
+      const isKept = declared['kind'] !== 'const' || beginsEmpty(one['init'] as SyntaxNode | null);
+      if (isKept) found.push(String(id['name']));
+    }
+  }
+  return found;
+}
+
+/** The annotation of a declared name, with its colon; empty where there is none. */
+function typeText(file: Parsed, id: SyntaxNode): string {
+  const annotation = id['typeAnnotation'] as SyntaxNode | null | undefined;
+  return annotation ? file.text.slice(annotation.start, annotation.end) : '';
+}
+
+function beginsEmpty(init: SyntaxNode | null): boolean {
+  if (init === null) return false;
+  if (init.type === 'ArrayExpression') return (init['elements'] as unknown[]).length === 0;
+  if (init.type === 'ObjectExpression') return (init['properties'] as unknown[]).length === 0;
+  const callee = (init['callee'] as SyntaxNode | undefined) ?? null;
+  if (init.type === 'NewExpression') {
+    const name = String(callee?.['name']);
+    const [first] = init['arguments'] as (SyntaxNode | undefined)[];
+    if (FILLED.has(name)) return first === undefined;
+    return TYPED_ARRAY.test(name) && first?.['value'] !== 0;
+  }
+  const owner = (callee?.['object'] as SyntaxNode | undefined)?.['name'];
+  const method = String((callee?.['property'] as SyntaxNode | undefined)?.['name']);
+  if (init.type !== 'CallExpression' || owner !== 'Buffer') return false;
+  const [size] = init['arguments'] as (SyntaxNode | undefined)[];
+  return method.startsWith('alloc') && size?.['value'] !== 0;
+}
+
+/** Modules keep no more between calls than `known` says of them, and `known` only shrinks. */
+export function stateLaw(
+  files: readonly Parsed[],
+  known: Readonly<Record<string, readonly string[]>>,
+): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  for (const file of files) {
+    const isSource = file.path.startsWith('packages/') && !isTest(file.path);
+    if (!isSource || /\/(testing|simulation|tables)\//.test(file.path)) continue;
+    const allowed = Object.hasOwn(known, file.path) ? (known[file.path] ?? []) : [];
+    const names = moduleState(file);
+    seen.add(file.path);
+    for (const name of names) {
+      if (!allowed.includes(name)) found.push(`${file.path}: ${name} is kept between calls`);
+    }
+    for (const name of allowed) {
+      if (!names.includes(name)) found.push(`${file.path}: ${name} is listed and no more there`);
+    }
+  }
+  const gone = Object.keys(known).filter((path) => !seen.has(path));
+  return [...found, ...gone.map((path) => `${path}: is listed and no more there`)];
+}
+
 /** Calls of `assert` and of functions whose names begin so, in one file. */
 export function assertionsIn(file: Parsed): number {
   let count = 0;

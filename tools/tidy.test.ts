@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { CORES, FLOORS, FLOOR_SLACK } from './assertion-floors.ts';
 import { BYTE_TEXTS } from './byte-texts.ts';
 import { findKeys } from './keys.ts';
+import { MODULE_STATE } from './module-state.ts';
 import * as laws from './laws.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -116,6 +117,32 @@ test('the deferral law bites: each way to run in a later turn', () => {
   for (const one of good) {
     assert.deepEqual(laws.deferralLaw(planted('packages/wire/src/a.ts', one)), [], one);
   }
+});
+
+test('modules keep no more between calls than is listed, and the list only shrinks', () => {
+  const remedy = 'give it an owner, or take it out of tools/module-state.ts';
+  assert.deepEqual(laws.stateLaw(written, MODULE_STATE), [], remedy);
+});
+
+test('the law of modules bites: what begins empty, what is assigned, what is gone', () => {
+  const path = 'packages/wire/src/a.ts';
+  const kept = [
+    ...['let a = 1;', 'const a = new Map<string, number>();', 'export const a: A[] = [];'],
+    ...['const a = {};', 'const a = Buffer.allocUnsafe(64);', 'const a = new Uint8Array(SIZE);'],
+  ];
+  for (const text of kept) {
+    assert.equal(laws.stateLaw([planted(path, text)], {}).length, 1, text);
+    assert.deepEqual(laws.stateLaw([planted(path, text)], { [path]: ['a'] }), [], text);
+  }
+  const constant = [
+    ...['const a = new Set([1]);', 'const a: readonly A[] = [];', 'const a = Buffer.alloc(0);'],
+    ...['const a: ReadonlyMap<A, B> = new Map();', 'function f() { let a = 1; }'],
+  ];
+  for (const text of constant) {
+    assert.deepEqual(laws.stateLaw([planted(path, text)], {}), [], text);
+  }
+  const known = { [path]: ['b'], 'packages/wire/src/gone.ts': ['a'] };
+  assert.equal(laws.stateLaw([planted(path, 'export const b = 1;')], known).length, 2);
 });
 
 test('invariants are stated: assertions on 1,000 lines do not become fewer', () => {

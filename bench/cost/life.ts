@@ -32,9 +32,10 @@ export class Life {
     this.watchers = new Watchers(client);
   }
 
-  /** What stays: Deployments, whose pods run. */
+  /** What stays: Deployments, whose pods run, and a number of watches. */
   async begin(): Promise<void> {
     await this.#must('POST', HOME.path, HOME.body);
+    this.watchers.turnOver(WATCHES, WATCHES);
     for (let index = 0; index < DEPLOYMENTS; index++) {
       const [made] = kindOf('deployments').made(index);
       if (made === undefined) continue;

@@ -98,6 +98,57 @@ test('a client that asks for a name is shown the certificate of that name', asyn
   );
 });
 
+test('clients of an intermediate authority are known under every name of the server', async () => {
+  const nowMs = Date.now();
+  const times = { notBeforeMs: nowMs - 60_000, notAfterMs: nowMs + 3_600_000 };
+  const issue = (
+    commonName: string,
+    use: 'authority' | 'client',
+    issuer: KeyAndCertificate | null,
+  ): KeyAndCertificate =>
+    issueCertificate({ commonName, use, serial: Buffer.from(commonName), ...times }, issuer);
+  const root = issue('a root', 'authority', null);
+  const between = issue('between', 'authority', root);
+  const client = issue('a client', 'client', between);
+  const stranger = issue('a client', 'client', root);
+  const file = join(folder, 'other.example');
+  const flags = { tlsSniCertKey: [`${file}.crt,${file}.key`] };
+  const tls = {
+    ...{ ...tlsRules(flags), cert: usual.certificate, key: usual.key },
+    // without its root: an anchor of its own, as in Go
+    clientCa: between.certificate,
+  };
+  const listener = await listen({
+    ...{ port: 0, tls },
+    handler: (exchange) => {
+      const peer = exchange.connection.peerCertificate();
+      exchange.respond(200, 'text/plain', peer?.trusted === true ? 'somebody' : 'nobody');
+    },
+  });
+  const askedAs = async ({ key, certificate: cert }: KeyAndCertificate, servername?: string) => {
+    const name = servername === undefined ? {} : { servername };
+    const socket = connect({
+      ...{ port: listener.address.port, host: '127.0.0.1', rejectUnauthorized: false },
+      ...{ key, cert, ...name },
+    });
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+    let text = '';
+    for await (const piece of socket) text += String(piece);
+    return text.split('\r\n\r\n')[1];
+  };
+  try {
+    for (const turn of ['as it began', 'with new files']) {
+      for (const name of [undefined, 'other.example', 'unknown.example']) {
+        assert.equal(await askedAs(client, name), 'somebody', `${name} ${turn}`);
+        assert.equal(await askedAs(stranger, name), 'nobody', `${name} ${turn}`);
+      }
+      listener.reloadTls({ ...tls });
+    }
+  } finally {
+    await listener.close();
+  }
+});
+
 function cn(name: string): string {
   return `CN=${name}.example`;
 }

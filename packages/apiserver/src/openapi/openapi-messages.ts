@@ -16,6 +16,7 @@ import {
   writeTag,
   writeTextField,
   writeVarint,
+  writeVarint64Field,
 } from '@megaplane/wire/protobuf-write';
 import { WIRE_FIXED64, WIRE_VARINT } from '@megaplane/wire/protobuf';
 
@@ -53,8 +54,10 @@ export const double: Write = (out, field, value) => {
   if (isNumber(value) && value !== 0) out.double(field, Number(value));
 };
 
+/** Of 64 bits; what is none, as others' documents may have it, is left out. */
 export const integer: Write = (out, field, value) => {
-  if (typeof value === 'number' && value !== 0) out.integer(field, value);
+  if (typeof value === 'bigint') out.wide(field, value);
+  else if (Number.isSafeInteger(value) && value !== 0) out.integer(field, Number(value));
 };
 
 /** Any value as text of YAML, of which JSON is a part. */
@@ -158,6 +161,13 @@ export class MessageWriter {
 
   integer(field: number, value: number): void {
     this.at = writeInt64Field(this.bytes, this.at, field, value);
+  }
+
+  wide(field: number, value: bigint): void {
+    if (BigInt.asIntN(64, value) !== value) return;
+    const low = Number(BigInt.asUintN(32, value));
+    const high = Number(BigInt.asUintN(32, value >> 32n));
+    this.at = writeVarint64Field(this.bytes, this.at, field, low, high);
   }
 
   nest(field: number, write: () => void): void {

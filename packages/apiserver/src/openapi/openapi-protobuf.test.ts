@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseJson } from '@megaplane/machinery/json-text';
+import type { JsonObject } from '@megaplane/machinery/json-value';
 import { encodeOpenApiV3 } from './openapi-protobuf-3.ts';
 import { encodeOpenApiV2 } from './openapi-protobuf.ts';
 
@@ -131,4 +133,19 @@ test('version 3 tells schemas from references, and keeps defaults that are zero'
   assert.deepEqual(fields(child(none, 2, 1, 33)), []);
   assert.equal(child(other, 2, 1, 26, 2, 1).toString(), '#/components/schemas/B');
   assert.equal(child(schema, 32, 1, 2, 1).toString(), '#/components/schemas/B');
+});
+
+test('whole numbers keep their digits, and what is none is left out', () => {
+  const schema = (text: string): Buffer => {
+    const document = parseJson(`{"definitions":{"A":{"maxLength":${text}}}}`) as JsonObject;
+    return child(encodeOpenApiV2(document), 9, 1, 2);
+  };
+  const hex = (text: string): string => schema(text).toString('hex');
+  assert.equal(hex('3'), '5803');
+  assert.equal(hex('9007199254740993'), '588180808080808010');
+  assert.equal(hex('9223372036854775807'), '58ffffffffffffffff7f');
+  assert.equal(hex('-9223372036854775808'), '5880808080808080808001');
+  for (const none of ['0', '1.5', '1e300', '9223372036854775808', '"3"', 'null', '[3]']) {
+    assert.equal(hex(none), '', none);
+  }
 });

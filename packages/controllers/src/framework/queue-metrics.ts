@@ -7,9 +7,15 @@ import { assert } from '@megaplane/base/assert';
 import { edgeText } from '@megaplane/base/text-format';
 
 /** Upper bounds of the histograms in seconds: 10 ns to 10 s, each ten times the last. */
-const BOUNDS: number[] = [];
-// Multiplied as upstream does it: the labels show where that is not quite a power of ten.
-for (let bound = 10e-9; BOUNDS.length < 10; bound *= 10) BOUNDS.push(bound);
+const BOUNDS: readonly number[] = boundsFrom(10e-9, 10);
+
+/** Multiplied as upstream does it: the labels show where that is not quite a power of ten. */
+function boundsFrom(first: number, count: number): number[] {
+  const bounds = [first];
+  while (bounds.length < count) bounds.push((bounds.at(-1) ?? 0) * 10);
+  return bounds;
+}
+
 /** Keys whose wait is timed at once; those beyond in a longer queue are not. */
 const TIMED_KEYS_MAX = 10_000;
 

@@ -34,6 +34,25 @@ interface Fault {
 
 /** Texts of what is wrong with an object: one of thousands of faults is not told them all. */
 export const FAULT_CHARS_MAX: number = 1024 * 1024;
+/**
+ * Alternatives (of `anyOf`, `oneOf`, `allOf`) of one object that are looked at for what is wrong: a
+ * thousand of them for each of thousands of items took minutes. Of those behind it is only told
+ * that none of them, or not all, hold.
+ */
+export const ALTERNATIVES_MAX = 100_000;
+
+/** Of the object that is explained just now. */
+let alternativesLeft = 0;
+
+/** Explains an alternative; null where there were too many of them. */
+function explainAlternative(node: SchemaNode, value: JsonValue, path: string): Outcome | null {
+  if (alternativesLeft > 0) {
+    alternativesLeft--;
+    return explain(node, value, path, null);
+  }
+  // an outcome without a fault is one that holds
+  return accepts(node, value) ? new Outcome() : null;
+}
 
 class Outcome {
   readonly faults: Fault[] = [];
@@ -100,6 +119,7 @@ export function explainedErrors(
   base: string,
   correlation: Correlation | null,
 ): FieldError[] {
+  alternativesLeft = ALTERNATIVES_MAX;
   const outcome = ratcheted(node, value, '', correlation);
   return outcome.faults.map((fault) => fault.error(base));
 }
@@ -333,7 +353,8 @@ function explainAnyOf(
   if (nodes.length === 0) return;
   let best: Outcome | null = null;
   for (const node of nodes) {
-    const one = explain(node, value, path, null);
+    const one = explainAlternative(node, value, path);
+    if (one === null) continue;
     if (one.faults.length === 0) {
       outcome.merge(one);
       return;
@@ -355,7 +376,8 @@ function explainOneOf(
   let first: Outcome | null = null;
   let count = 0;
   for (const node of nodes) {
-    const one = explain(node, value, path, null);
+    const one = explainAlternative(node, value, path);
+    if (one === null) continue;
     if (one.faults.length === 0) {
       count++;
       best = null;
@@ -381,7 +403,8 @@ function explainAllOf(
   if (nodes.length === 0) return;
   let count = 0;
   for (const node of nodes) {
-    const one = explain(node, value, path, null);
+    const one = explainAlternative(node, value, path);
+    if (one === null) continue;
     if (one.faults.length === 0) count++;
     outcome.merge(one);
   }
