@@ -71,6 +71,8 @@ test('a cluster that nobody reaches from outside says so', async () => {
     const { status, stderr } = megaplane('join-command', '--kubeconfig', inner.kubeconfig);
     assert.equal(status, 1);
     assert.match(stderr, /tells no address that other machines reach: start it with --join/);
+    const lost = megaplane('join-command', '--kubeconfig', '/surely/not/there');
+    assert.match(lost.stderr, /--kubeconfig: there is no \/surely\/not\/there: name the one/);
   } finally {
     await inner.remove();
   }

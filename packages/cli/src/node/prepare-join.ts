@@ -1,7 +1,7 @@
 // shell: randomness and the clock
 /** Makes a cluster ready for machines that join, and says what to run on them. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { isLoopback } from '@megaplane/base/loopback';
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
@@ -72,6 +72,9 @@ megaplane node join ${address} ${flags}
 
 /** The authority that the kubeconfig trusts; machines trust the same one. */
 function authorityOf(file: string): string {
+  if (!existsSync(file)) {
+    throw new Error(`--kubeconfig: there is no ${file}: name the one that "megaplane up" has told`);
+  }
   const config = parse(readFileSync(file, 'utf8')) as {
     readonly clusters?: readonly { readonly cluster?: Readonly<Record<string, string>> }[];
   } | null;

@@ -109,7 +109,8 @@ function clusterIn(text: string, address: string): Omit<Cluster, 'localAddress'>
   } catch (error) {
     throw new Error(`the cluster-info of ${address} is no kubeconfig`, { cause: error });
   }
-  const [first] = (parsed as { clusters?: readonly { cluster?: object }[] } | null)?.clusters ?? [];
+  const clusters = (parsed as { clusters?: unknown } | null)?.clusters;
+  const [first] = Array.isArray(clusters) ? (clusters as ({ cluster?: object } | null)[]) : [];
   const cluster = (first?.cluster ?? {}) as Record<string, unknown>;
   const server = cluster['server'];
   const data = cluster['certificate-authority-data'];
