@@ -33,7 +33,7 @@ interface Faulty {
   readonly aheadMs?: number;
   readonly config?: string;
   /** The second answer, where it is another one. */
-  readonly then?: string;
+  readonly second?: string;
   readonly signed?: boolean;
   readonly code?: number;
 }
@@ -53,7 +53,7 @@ async function joining(faulty: Faulty): Promise<string> {
   const own = JSON.stringify({ clusters: [{ name: '', cluster }] });
   let asked = 0;
   server.on('request', (_request, answer) => {
-    const text = (asked++ > 0 ? faulty.then : faulty.config) ?? faulty.config ?? own;
+    const text = (asked++ > 0 ? faulty.second : faulty.config) ?? faulty.config ?? own;
     const signature = signed ? { [`jws-kubeconfig-${TOKEN.id}`]: signatureOf(text) } : {};
     answer.writeHead(code, { date: new Date(Date.now() + aheadMs).toUTCString() });
     answer.end(JSON.stringify({ data: { kubeconfig: text, ...signature } }));
@@ -104,5 +104,5 @@ test('what is no answer of a cluster is none', async () => {
   assert.match(await joining({ config: 'null' }), /names no server and authority/);
   assert.match(await joining({ config: '{"clusters": 7}' }), /names no server and authority/);
   assert.match(await joining({ config: '{"clusters": [null]}' }), /names no server and authority/);
-  assert.match(await joining({ then: 'another' }), /two different answers: somebody is between/);
+  assert.match(await joining({ second: 'another' }), /two different answers: somebody is between/);
 });
