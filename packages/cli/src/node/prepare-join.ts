@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { isLoopback } from '@megaplane/base/loopback';
+import { pauseMs } from '@megaplane/base/deferred';
 import type { Client } from '@megaplane/client/client';
 import { CONTENT } from '@megaplane/client/client';
 import { createKubeClient } from '@megaplane/client/kube-client';
@@ -26,6 +27,9 @@ const SLICES =
   '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices' +
   '?labelSelector=kubernetes.io%2Fservice-name%3Dkubernetes';
 const CIDRS = '/apis/networking.k8s.io/v1/servicecidrs/kubernetes';
+const CLUSTER_INFO = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+const SIGNED_LOOKS = 300;
+const SIGNED_LOOK_MS = 100;
 /** Of the range of Services, as kubeadm has it. */
 const DNS_NUMBER = 10n;
 
@@ -52,10 +56,25 @@ export async function prepareJoin(flags: PrepareFlags): Promise<string> {
     const endMs = flags.ttl === 0 ? NaN : Date.now() + flags.ttl;
     const expiration = Number.isNaN(endMs) ? '' : `${new Date(endMs).toISOString().slice(0, 19)}Z`;
     await create(client, tokenSecret(token, expiration, flags.description));
+    await signed(client, token.id);
     return commandsFor(url, text, authorityHash(authority), expiration);
   } finally {
     client.close();
   }
+}
+
+/** Controllers sign `cluster-info` with a new token; a machine that joins earlier knows none. */
+async function signed(client: Client, id: string): Promise<void> {
+  for (let look = 0; look < SIGNED_LOOKS; look++) {
+    const info = await read(client, CLUSTER_INFO);
+    if (stringAt(info, 'data', `jws-kubeconfig-${id}`) !== '') return;
+    await pauseMs(SIGNED_LOOK_MS);
+  }
+  const seconds = (SIGNED_LOOKS * SIGNED_LOOK_MS) / 1000;
+  throw new Error(
+    `nobody has signed ${CLUSTER_INFO} with the new token in ${seconds} s: do controllers run, ` +
+      'with bootstrap-signer-controller?',
+  );
 }
 
 function commandsFor(url: string, token: string, hash: string, expiration: string): string {
