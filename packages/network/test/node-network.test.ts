@@ -4,11 +4,16 @@ import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { requestOf, type NodeNetworkFlags } from '../src/node/node-network.ts';
 import { Segment, segmentSkip } from './segment.ts';
 
 const skip = segmentSkip();
 const A = '2001:db8:1::a:0:0/96';
 const B = '2001:db8:1::b:0:0/96';
+const FLAGS: NodeNetworkFlags = {
+  ...{ uplink: 'eth0', podCidr: [], mode: 'proxy', bridge: 'mp0', mtu: 0, neighbours: 1024 },
+  ...{ route: [], cniConfigDir: '/c', cniBinDir: '/b', stateDir: '/s', trustsPrefix: true },
+};
 let segment: Segment;
 
 /** Tells each client its address, as the server sees it. */
@@ -35,6 +40,24 @@ function seenFrom(from: string, address: string): string {
   return segment.run(from, [process.execPath, '-e', CLIENT(address)]).out.trim();
 }
 
+test('prefixes, ways and sizes that make no sense are refused', () => {
+  const faults = (change: object): string => {
+    const found = requestOf({ ...FLAGS, podCidr: [A], ...change });
+    return Array.isArray(found) ? found.join('; ') : '';
+  };
+  for (const one of ['fe80::/96', 'ff02::/96', '::/96', '::/0']) {
+    assert.match(
+      faults({ podCidr: [one] }),
+      /is for no pods: addresses of links, loops and groups/,
+    );
+  }
+  assert.match(faults({ podCidr: [A, '127.0.0.0/24'] }), /127.0.0.0\/24 is for no pods/);
+  assert.match(faults({ route: [`${A}=2001:db8:1::9`] }), /leads the pods of this node elsewhere/);
+  assert.match(faults({ route: ['::/0=2001:db8:1::9'] }), /the machine's own way to everywhere/);
+  assert.match(faults({ mtu: 100 }), /100 is less than the 1280 that IPv6 needs/);
+  assert.equal(faults({ podCidr: [A, '10.1.0.0/24'], mtu: 1280 }), '');
+});
+
 test('what cannot be is told before anything is done', { skip }, () => {
   const refused = (flags: readonly string[], code: number, words: RegExp): void => {
     const { code: found, err } = segment.network('a', ...flags);
@@ -46,6 +69,9 @@ test('what cannot be is told before anything is done', { skip }, () => {
   refused(['--uplink', 'eth0', '--pod-cidr', '2001:db8:1::a:0:1/96'], 2, /bits beyond its length/);
   refused(['--uplink', 'e;reboot', '--pod-cidr', A], 2, /no name of an interface/);
   refused(['--uplink', 'eth0', '--pod-cidr', '10.0.0.0/24'], 2, /one prefix of IPv6 is needed/);
+  const uplink = ['--uplink', 'eth0', '--pod-cidr'];
+  refused([...uplink, '2001:db8:1::/64'], 1, /holds all of the segment of eth0 \(2001:db8:1::/);
+  refused(['--uplink', 'lo', '--pod-cidr', A], 1, /lo reaches nobody/);
   refused(['--uplink', 'eth0'], 2, /--uplink and --pod-cidr are needed/);
   refused(['--uplink', 'eth0', '--pod-cidr', '2001:db8:1::a:0:4/124'], 2, /bits beyond/);
   segment.ip('a', 'link', 'add', 'mp0', 'type', 'bridge');

@@ -13,7 +13,15 @@ export { output, run } from './machine.ts';
 export { readFileOr } from './read-file.ts';
 export { StepRecord } from './record.ts';
 export { stepText } from './steps.ts';
-import { addressText, parseAddress, parsePrefix, prefixText, type Prefix } from '../plan/prefix.ts';
+import {
+  addressText,
+  holds,
+  overlaps,
+  parseAddress,
+  parsePrefix,
+  prefixText,
+} from '../plan/prefix.ts';
+import type { Prefix } from '../plan/prefix.ts';
 import type { NodeMode } from '../plan/providers.ts';
 
 export interface NodeNetworkFlags {
@@ -37,6 +45,13 @@ const DUPLICATE_LOOKS = 30;
 const LOOK_MS = 100;
 const NAME = /^[A-Za-z0-9._-]{1,15}$/;
 const POD_BITS_MIN = 4;
+/** RFC 8200, 5. */
+const MTU_MIN = 1280;
+/** Addresses of links, of groups, of loops, and those that say that there is none. */
+const NOBODYS: readonly Prefix[] = ['fe80::/10', 'ff00::/8', '::/96', '169.254.0.0/16']
+  .concat(['224.0.0.0/3', '127.0.0.0/8', '0.0.0.0/8'])
+  .map(parsePrefix)
+  .filter((one) => typeof one !== 'string');
 
 /** What is asked for, as steps need it; a list of texts says all that is wrong with it. */
 export function requestOf(flags: NodeNetworkFlags): NodeNetworkRequest | readonly string[] {
@@ -54,6 +69,8 @@ export function requestOf(flags: NodeNetworkFlags): NodeNetworkRequest | readonl
     if (typeof prefix === 'string') faults.push(`--pod-cidr: ${prefix}`);
     else if (prefix.length > prefix.bits - POD_BITS_MIN) {
       faults.push(`--pod-cidr: ${text} is too small: at most /${prefix.bits - POD_BITS_MIN}`);
+    } else if (NOBODYS.some((one) => overlaps(one, prefix))) {
+      faults.push(`--pod-cidr: ${text} is for no pods: addresses of links, loops and groups`);
     } else prefixes.push(prefix);
   }
   const sixes = prefixes.filter(({ bits }) => bits === 128);
@@ -69,7 +86,14 @@ export function requestOf(flags: NodeNetworkFlags): NodeNetworkRequest | readonl
     if (typeof other === 'string') faults.push(`--route: ${other}`);
     else if (parseAddress(via)?.bits !== other.bits) {
       faults.push(`--route: ${text} is not PREFIX=ADDRESS of one family`);
+    } else if (other.length === 0) {
+      faults.push(`--route: ${text} is the machine's own way to everywhere, not that to a node`);
+    } else if (prefixes.some((own) => overlaps(own, other))) {
+      faults.push(`--route: ${text} leads the pods of this node elsewhere`);
     } else routes.push({ prefix: other, via });
+  }
+  if (flags.mtu > 0 && flags.mtu < MTU_MIN) {
+    faults.push(`--mtu: ${flags.mtu} is less than the ${MTU_MIN} that IPv6 needs`);
   }
   if (prefix === undefined || faults.length > 0) return faults;
   const own = addressesOf(flags.uplink).flatMap((one) => {
@@ -94,6 +118,7 @@ export function faultsOfMachine(request: NodeNetworkRequest, record: StepRecord)
   if (!existsSync(`/sys/class/net/${uplink}`)) {
     return [`--uplink: there is no interface ${uplink}; there are ${devices().join(', ')}`];
   }
+  if (uplink === 'lo') return ['--uplink: lo reaches nobody: name the interface to the others'];
   const faults: string[] = [];
   const off = readFileOr(`/proc/sys/net/ipv6/conf/${uplink}/disable_ipv6`)?.trim();
   if (off === '1') {
@@ -107,7 +132,27 @@ export function faultsOfMachine(request: NodeNetworkRequest, record: StepRecord)
     const text = addressText(gateway, 128);
     faults.push(`--pod-cidr: ${text}, the bridge's, is ${uplink}'s own: take another prefix`);
   }
+  faults.push(...faultsOfSegment(request));
   if (existsSync(`/sys/class/net/${bridge}`)) faults.push(...faultsOfBridge(request, record));
+  return faults;
+}
+
+/** The bridge would take all that is beside the node on its segment. */
+function faultsOfSegment({ uplink, prefix, prefix4 }: NodeNetworkRequest): string[] {
+  const faults: string[] = [];
+  for (const text of addressesOf(uplink)) {
+    const [address = '', length = ''] = text.split('/');
+    const found = parseAddress(address);
+    if (found === undefined || Number(length) === found.bits) continue;
+    const shift = BigInt(found.bits - Number(length));
+    const base = (found.value >> shift) << shift;
+    const segment: Prefix = { base, length: Number(length), bits: found.bits };
+    for (const pods of [prefix, prefix4]) {
+      if (pods === undefined || !holds(pods, segment)) continue;
+      const all = `${prefixText(pods)} holds all of the segment of ${uplink}`;
+      faults.push(`--pod-cidr: ${all} (${prefixText(segment)}): take a part of it, or another one`);
+    }
+  }
   return faults;
 }
 
