@@ -56,7 +56,11 @@ export async function startShards(options: ShardTreeOptions): Promise<{
         const child = childOf(memberPlan(plan.name, isRelay, parent, options), options.say);
         children.push(child);
         const listens = await child.start();
-        if (isRelay) await grow(plan.children, addressIn(listens));
+        if (!isRelay) return;
+        const address = addressIn(listens);
+        // where its shards look for it when it has died and comes again
+        child.replan(memberPlan(plan.name, isRelay, parent, options, address));
+        await grow(plan.children, address);
       }),
     );
   };
@@ -80,8 +84,9 @@ function memberPlan(
   isRelay: boolean,
   parent: string,
   { decisive, common }: ShardTreeOptions,
+  address = '127.0.0.1:0',
 ): ChildPlan {
-  const own = isRelay ? ['relay', '--listen-address', '127.0.0.1:0'] : ['shard', ...decisive];
+  const own = isRelay ? ['relay', '--listen-address', address] : ['shard', ...decisive];
   return {
     name,
     runtimeFlags: [`--max-old-space-size=${HEAP_MIB_MAX}`, '--max-semi-space-size=16'],
