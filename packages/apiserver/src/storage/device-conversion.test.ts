@@ -282,3 +282,28 @@ test('owners of fields of one version are those of the other', () => {
     assert.deepEqual(versions, ['resource.k8s.io/v1']);
   });
 });
+
+test('rules of device taints are judged and stamped, and pools asked for a hundred', () => {
+  try {
+    applyRuntimeConfig('resource.k8s.io/v1alpha3=true');
+    const model = admittingModel();
+    const rules = '/apis/resource.k8s.io/v1alpha3/devicetaintrules';
+    const rule = (effect: string, more: object = {}): object => ({
+      metadata: { name: 'r' },
+      spec: { deviceSelector: { driver: 'd.example.org' }, taint: { key: 'k', effect, ...more } },
+    });
+    const timeOf = (one: JsonObject): string => stringAt(one, 'spec', 'taint', 'timeAdded');
+    const refused = messageOf(model.expect(422, 'POST', rules, rule('Sometimes')));
+    assert.match(refused, /spec\.taint\.effect: Unsupported value: "Sometimes"/);
+    const timeAdded = '2020-01-01T00:00:00Z';
+    model.expect(201, 'POST', rules, rule('NoSchedule', { timeAdded }));
+    const put = (one: object): JsonObject => objectIn(model.expect(200, 'PUT', `${rules}/r`, one));
+    assert.equal(timeOf(put(rule('NoSchedule', { timeAdded }))), timeAdded);
+    assert.equal(timeOf(put(rule('NoExecute', { timeAdded }))), '2026-01-02T03:04:05Z');
+    const pools = '/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests';
+    const body = { metadata: { name: 'p' }, spec: { driver: 'd.example.org' } };
+    assert.equal(valueAt(objectIn(model.expect(201, 'POST', pools, body)), 'spec', 'limit'), 100);
+  } finally {
+    applyRuntimeConfig('');
+  }
+});

@@ -62,6 +62,7 @@ export const ADMISSION_DEFAULTS: DefaultRules = {
     },
   },
   'resource.v1.DeviceSubRequest': { step: countDevices },
+  'resource.v1alpha3.ResourcePoolStatusRequestSpec': { values: { limit: 100 } },
   'resource.v1.DeviceToleration': { values: { operator: 'Equal' } },
   'scheduling.v1.PriorityClass': { values: { preemptionPolicy: 'PreemptLowerPriority' } },
   'storage.v1.StorageClass': {

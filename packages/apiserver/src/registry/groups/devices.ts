@@ -28,6 +28,10 @@ export function defineDevices(): void {
         ? adminRefusal(template, objectAt(template, 'spec', 'spec'), context)
         : null,
   });
+  defineBehaviour('devicetaintrules.resource.k8s.io', {
+    prepareCreate: (rule, context) => stampTaint(rule, null, context),
+    prepareUpdate: stampTaint,
+  });
   defineBehaviour('resourceslices.resource.k8s.io', {
     prepareCreate: (slice, context) => prepareSlice(slice, null, context),
     prepareUpdate: prepareSlice,
@@ -115,6 +119,19 @@ function prepareSlice(
   for (const device of devices) {
     for (const taint of listAt(device, 'taints').filter(isObject)) taint['timeAdded'] ??= timeAdded;
   }
+}
+
+/** A taint says since when it has its effect; who changes the effect alone begins anew. */
+function stampTaint(rule: JsonObject, previous: JsonObject | null, { world }: RuleContext): void {
+  const taint = objectAt(rule, 'spec', 'taint');
+  if (taint === undefined) return;
+  const before = objectAt(previous ?? {}, 'spec', 'taint');
+  const isOld =
+    before !== undefined &&
+    before['effect'] !== taint['effect'] &&
+    before['timeAdded'] === taint['timeAdded'];
+  if (taint['timeAdded'] !== undefined && !isOld) return;
+  taint['timeAdded'] = formatTime(Math.floor(world.edge.nowMs() / 1000));
 }
 
 const MAPPINGS = 'nodeAllocatableResourceMappings';

@@ -4,7 +4,7 @@ import { goForm } from '../../gotext/go-value-format.ts';
 import { listAt, objectAt, stringAt } from '../../json/json.ts';
 import type { JsonObject } from '../../json/json-value.ts';
 import { checkTemplateMetadata, WHOLE_SUBDOMAIN_NAME } from '../field/validation-metadata.ts';
-import { IMMUTABLE, isSame, type Findings } from '../field/validation-rules.ts';
+import { checkDnsLabel, IMMUTABLE, isSame, type Findings } from '../field/validation-rules.ts';
 import { isExtendedResource } from '../field/resource-names.ts';
 import { checkClaimStatus } from './claim-status.ts';
 import {
@@ -14,6 +14,8 @@ import {
   ENTRIES_MAX,
 } from './device-claims.ts';
 import { checkBounded } from './device-lists.ts';
+import { checkDriverName } from '../field/driver-name.ts';
+import { checkDeviceTaint, checkPoolName } from './device-names.ts';
 import { checkSlice } from './device-slices.ts';
 import type { RuleTable } from '../field/rule-table.ts';
 
@@ -38,7 +40,19 @@ export const DEVICE_RULES: RuleTable = {
     create: (found, slice) => checkSlice(found, slice),
     update: checkSlice,
   },
+  'devicetaintrules.resource.k8s.io': { create: checkTaintRule, update: checkTaintRule },
 };
+
+/** DeviceTaintRule: which devices, and the taint that they get. */
+function checkTaintRule(found: Findings, rule: JsonObject): void {
+  const selector = objectAt(rule, 'spec', 'deviceSelector') ?? {};
+  const at = 'spec.deviceSelector';
+  const { driver, pool, device } = selector;
+  if (typeof driver === 'string') checkDriverName(found, `${at}.driver`, driver);
+  if (typeof pool === 'string') checkPoolName(found, `${at}.pool`, pool);
+  if (typeof device === 'string') checkDnsLabel(found, `${at}.device`, device);
+  checkDeviceTaint(found, 'spec.taint', objectAt(rule, 'spec', 'taint') ?? {});
+}
 
 function checkSpecKept(
   type: string,
