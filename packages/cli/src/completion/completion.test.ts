@@ -49,7 +49,8 @@ test('bash completes commands, their flags and files', { skip: lacks('bash') }, 
   assert.deepEqual(bashSays('up', '--nodes', ''), []);
   assert.deepEqual(bashSays('up', '--nodes', '5', '--sec'), ['--secure-port']);
   assert(bashSays('up', '--data-dir', '/us').includes('/usr'));
-  assert.deepEqual(bashSays('doctor', '-'), bashSays('doctor', ''));
+  assert(bashSays('doctor', '').includes('network'));
+  assert.deepEqual(bashSays('version', '-'), bashSays('version', ''));
 });
 
 test('zsh has the words of each place', { skip: lacks('zsh') }, () => {
