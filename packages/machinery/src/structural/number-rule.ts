@@ -23,7 +23,8 @@ const FLOAT32_MAX = 3.4028234663852886e38;
 
 function isInRange(value: number | bigint, { type, format }: NumberRule): boolean {
   if (type === 'integer') {
-    if (!isGoInt(value)) return false;
+    // Go prints this double with the fewest digits, and then no int64 holds it
+    if (!isGoInt(value) || value === -(2 ** 63)) return false;
     return format !== 'int32' || (value <= INT32_MAX && value >= INT32_MIN);
   }
   return (
