@@ -66,6 +66,12 @@ async function must(client: Client, method: 'POST' | 'DELETE', path: string, mad
   }
 }
 
+/** Pods are refused until their namespace has its account. */
+async function accountThere(client: Client): Promise<void> {
+  const path = `${HOME.path}/${HOME.name}/serviceaccounts/default`;
+  while (!(await client.request({ method: 'GET', path })).ok) await sleep(20);
+}
+
 async function atOnce(from: number, to: number, each: (index: number) => Promise<void>) {
   let next = from;
   const work = async (): Promise<void> => {
@@ -205,6 +211,7 @@ for (const kind of chosen) {
   try {
     const client = await createKubeClient({ kubeconfig: cluster.kubeconfig });
     await must(client, 'POST', HOME.path, HOME);
+    await accountThere(client);
     const costs = await new Bench(client, cluster, store).cost(kind);
     found[kind.name] = costs;
     tell(kind.name, costs);
