@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { parseConfiguration } from '../../config/configuration.ts';
 import { scoreEach, unschedulable } from '../plugin.ts';
 import { SchedulerCore } from '../../core/scheduler-core.ts';
-import { userPluginError, type UserPlugin } from './user-plugin.ts';
+import type { PodInfo } from '../pod-info.ts';
+import { createUserPlugin, userPluginError, type UserPlugin } from './user-plugin.ts';
 
 /** Batch pods go to the node with the fewest pods, and to no node that is named `quiet`. */
 const BATCH: UserPlugin = {
@@ -90,4 +91,34 @@ test('what a module exports is checked before it is run', () => {
   assert.equal(userPluginError({ name: 'X', points: ['score'] }), 'X: it has no function create');
   const binding = { ...BATCH, points: ['bind'] };
   assert.equal(userPluginError(binding), 'Batch: plugins of users cannot take part at bind');
+});
+
+test('what a plugin of a user counts over nodes is passed on, with what others counted', () => {
+  const handed: unknown[] = [];
+  const counting: UserPlugin = {
+    ...BATCH,
+    create: () => ({
+      name: 'Batch',
+      tally: () => new Map([['pods', 3]]),
+      preFilter: (_pod, _snapshot, tally) => {
+        handed.push(tally?.get('pods'));
+        return { kind: 'skip' };
+      },
+      candidatesWanted: () => 7,
+    }),
+  };
+  const made = createUserPlugin(counting, {});
+  const snapshot = {} as Parameters<NonNullable<typeof made.tally>>[1];
+  const podOf = (priority: number): PodInfo => ({ pod: { spec: { priority } } }) as PodInfo;
+  const failed = { cycle: { pod: podOf(-1) } } as Parameters<
+    NonNullable<typeof made.candidatesWanted>
+  >[0];
+  assert.deepEqual(made.tally?.(podOf(-1), snapshot), new Map([['pods', 3]]));
+  assert.equal(made.tally?.(podOf(0), snapshot), null);
+  made.preFilter?.(podOf(-1), snapshot, new Map([['pods', 9]]));
+  assert.deepEqual(handed, [9]);
+  assert.equal(made.candidatesWanted?.(failed), 7);
+  // without a method the plugin counts by itself, and is handed nothing
+  assert.equal(Reflect.get(made, 'scoreTally'), undefined);
+  assert.equal(Reflect.get(createUserPlugin(BATCH, {}), 'tally'), undefined);
 });

@@ -17,7 +17,7 @@ import type { PodObject } from '../../api/objects.ts';
 import type { NodeInfo } from '../node-info.ts';
 import type { PodInfo } from '../pod-info.ts';
 import { SKIP, unschedulable, type Filter, type Plugin, type FailedCycle } from '../plugin.ts';
-import type { PostFilterOutcome, PreFilterOutcome, PreScoreOutcome } from '../plugin.ts';
+import type { PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, Tally } from '../plugin.ts';
 import type { Snapshot } from '../snapshot.ts';
 
 export interface UserPlugin {
@@ -39,11 +39,23 @@ class OwnPlugin implements Plugin {
   readonly name: string;
   readonly #own: UserPlugin;
   readonly #plugin: Plugin;
+  // There only where the plugin has them: one without a tally counts over nodes by itself.
+  readonly tally?: NonNullable<Plugin['tally']>;
+  readonly scoreTally?: NonNullable<Plugin['scoreTally']>;
 
   constructor(own: UserPlugin, args: object) {
     this.name = own.name;
     this.#own = own;
-    this.#plugin = own.create(args);
+    const plugin = own.create(args);
+    this.#plugin = plugin;
+    if (plugin.tally !== undefined) {
+      this.tally = (pod, snapshot) =>
+        this.#applies(pod) ? (plugin.tally?.(pod, snapshot) ?? null) : null;
+    }
+    if (plugin.scoreTally !== undefined) {
+      this.scoreTally = (pod, snapshot, feasible) =>
+        this.#applies(pod) ? (plugin.scoreTally?.(pod, snapshot, feasible) ?? null) : null;
+    }
   }
 
   #applies({ pod }: PodInfo): boolean {
@@ -54,8 +66,8 @@ class OwnPlugin implements Plugin {
     return this.#applies(pod) ? (this.#plugin.preEnqueue?.(pod, snapshot) ?? null) : null;
   }
 
-  preFilter(pod: PodInfo, snapshot: Snapshot): PreFilterOutcome {
-    return this.#applies(pod) ? (this.#plugin.preFilter?.(pod, snapshot) ?? SKIP) : SKIP;
+  preFilter(pod: PodInfo, snapshot: Snapshot, tally?: Tally): PreFilterOutcome {
+    return this.#applies(pod) ? (this.#plugin.preFilter?.(pod, snapshot, tally) ?? SKIP) : SKIP;
   }
 
   preScore(
@@ -63,9 +75,15 @@ class OwnPlugin implements Plugin {
     snapshot: Snapshot,
     feasible: readonly NodeInfo[],
     filter: Filter | null,
+    tally?: Tally,
   ): PreScoreOutcome {
     if (!this.#applies(pod)) return SKIP;
-    return this.#plugin.preScore?.(pod, snapshot, feasible, filter) ?? SKIP;
+    return this.#plugin.preScore?.(pod, snapshot, feasible, filter, tally) ?? SKIP;
+  }
+
+  candidatesWanted(failure: FailedCycle): number {
+    const isAsked = this.#applies(failure.cycle.pod);
+    return isAsked ? (this.#plugin.candidatesWanted?.(failure) ?? 0) : 0;
   }
 
   postFilter(failure: FailedCycle): PostFilterOutcome {
