@@ -14,6 +14,9 @@ import {
   writeFrameHeader,
 } from '../wal/frame.ts';
 import {
+  FLUSH_FAILED,
+  FLUSH_IDLE,
+  FLUSH_RUNS,
   JOB_CLOSE,
   JOB_CUT,
   JOB_FRAME,
@@ -27,6 +30,7 @@ import {
   WORD_JOBS,
   WORD_FLUSHED,
   WORD_FLUSHED_SEGMENT,
+  WORD_FLUSH_STATE,
   WORD_HELD_SEGMENT,
   WORD_STATE,
   WORD_SUBMITTED,
@@ -336,8 +340,11 @@ export class Log {
       segment === this.segment && segment === Atomics.load(this.#words, WORD_WRITTEN_SEGMENT);
     // Of a segment that was begun meanwhile the descriptor is not known yet.
     this.#isUnflushed = !isSame;
+    Atomics.store(this.#words, WORD_FLUSH_STATE, FLUSH_RUNS);
     this.#thread.flush(this.#fd, (error) => {
       this.#isFlushing = false;
+      Atomics.store(this.#words, WORD_FLUSH_STATE, error === null ? FLUSH_IDLE : FLUSH_FAILED);
+      Atomics.notify(this.#words, WORD_FLUSH_STATE);
       this.#letGo();
       if (error === null && isSame) {
         // In this order, so that the worker never reads too many bytes for a segment.

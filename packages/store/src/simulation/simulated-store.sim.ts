@@ -7,7 +7,7 @@ import type { Random } from '@megaplane/base/random';
 import type { PrefixPolicy, Durability } from '../contract.ts';
 import { DiskTimes } from '../disk-times.ts';
 import { closeLog } from '../open/closing.ts';
-import { WORD_STATE, type WorkerStart } from '../wal/log-files.ts';
+import { FLUSH_IDLE, WORD_FLUSH_STATE, WORD_STATE, type WorkerStart } from '../wal/log-files.ts';
 import { LogJobs } from '../wal/log-jobs.ts';
 import type { LogThread, LogWorld, WorkerNews } from '../wal/log-thread.ts';
 import { LogWriter } from '../wal/log-writer.ts';
@@ -67,6 +67,11 @@ class SimulatedThread implements LogThread, LogWorld {
       nowMs: () => this.clock.nowMs,
       segmentBytes: SEGMENT_BYTES,
       flushedElsewhere: (segment) => (words[6] === segment ? (words[5] ?? 0) : 0),
+      flushesWell: () => {
+        // meanwhile the main thread goes on: its flush ends, and it hears of that
+        while (this.#flushes.length > 0) this.#stepFlush();
+        return words[WORD_FLUSH_STATE] === FLUSH_IDLE;
+      },
       heldElsewhere: () => words[9] ?? 0,
       onSegment: (fd, segment) => this.#news.push({ kind: 'segment', fd, segment }),
       onSnapshot: (isNamed) => this.#news.push({ kind: 'snapshot', isNamed }),

@@ -35,11 +35,16 @@ export const WORD_CHAIN = 7;
 export const WORD_FD = 8;
 /** Of segments before this one the main thread flushes none any more: they may be closed. */
 export const WORD_HELD_SEGMENT = 9;
+/** How the main thread's own flush stands: one of the three below. */
+export const WORD_FLUSH_STATE = 10;
+export const FLUSH_IDLE = 0;
+export const FLUSH_RUNS = 1;
+export const FLUSH_FAILED = -1;
 /**
  * From here on two words per slot: the job, and 1 when it needs a flush, or which of the snapshot's
  * slots its frame is in.
  */
-export const WORD_JOBS = 10;
+export const WORD_JOBS = 11;
 export const WORDS: number = WORD_JOBS + SLOTS * 2;
 
 export interface WorkerStart {

@@ -12,8 +12,11 @@ import { DiskTimes } from '../disk-times.ts';
 import { DirectoryDisk } from './log-disk.ts';
 import { LogJobs } from './log-jobs.ts';
 import {
+  FLUSH_IDLE,
+  FLUSH_RUNS,
   LOG_SEGMENT_BYTES,
   WORD_DONE,
+  WORD_FLUSH_STATE,
   WORD_FLUSHED,
   WORD_FLUSHED_SEGMENT,
   WORD_HELD_SEGMENT,
@@ -38,10 +41,20 @@ const writer = new LogWriter({
   segmentBytes: LOG_SEGMENT_BYTES,
   flushedElsewhere: (segment) =>
     Atomics.load(words, WORD_FLUSHED_SEGMENT) === segment ? Atomics.load(words, WORD_FLUSHED) : 0,
+  flushesWell,
   heldElsewhere: () => Atomics.load(words, WORD_HELD_SEGMENT),
   onSegment: (fd, segment) => parentPort?.postMessage({ kind: 'segment', fd, segment }),
   onSnapshot: (isNamed) => parentPort?.postMessage({ kind: 'snapshot', isNamed }),
 });
+
+/** The main thread tells of its flush in a turn of its own, and never waits for this thread. */
+function flushesWell(): boolean {
+  for (;;) {
+    const state = Atomics.load(words, WORD_FLUSH_STATE);
+    if (state !== FLUSH_RUNS) return state === FLUSH_IDLE;
+    Atomics.wait(words, WORD_FLUSH_STATE, FLUSH_RUNS);
+  }
+}
 
 function run(): void {
   writer.start(start.firstRevision);

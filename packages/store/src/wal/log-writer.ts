@@ -57,6 +57,11 @@ export interface LogWriterOptions {
   readonly segmentBytes: number;
   /** Bytes of a segment that somebody else has flushed. */
   readonly flushedElsewhere: (segment: number) => number;
+  /**
+   * Waits until no flush of somebody else is under way; false once one has failed. Linux tells an
+   * error once for a descriptor: a flush here may succeed because the one beside it was told.
+   */
+  readonly flushesWell: () => boolean;
   /** Segments before this one are flushed by nobody else any more. */
   readonly heldElsewhere: () => number;
   readonly onSegment: (fd: number, segment: number) => void;
@@ -116,7 +121,7 @@ export class LogWriter {
     const { disk, clusterId, memberId, onSegment } = this.#options;
     const segment = this.#segment;
     const chain = this.#chain;
-    this.#file?.flush();
+    if (this.#file !== null) this.#flushFile(this.#file);
     this.#file?.closeDirect();
     const identity = { version: FORMAT_VERSION, kind: KIND_LOG, clusterId, memberId };
     const header = encodeFileHeader({ ...identity, segment, firstRevision, chain });
@@ -165,7 +170,7 @@ export class LogWriter {
     const writtenMs = nowMs();
     times.writes.record((writtenMs - startMs) / 1000);
     if (needsFlush) {
-      file.flush();
+      this.#flushFile(file);
       this.#flushed = file.size;
       times.flushes.record((nowMs() - writtenMs) / 1000);
     }
@@ -173,8 +178,14 @@ export class LogWriter {
   }
 
   flush(): void {
-    this.#file?.flush();
+    if (this.#file !== null) this.#flushFile(this.#file);
     this.#flushed = this.size;
+  }
+
+  /** What is said to be flushed is so: frames and segments that follow rely on it. */
+  #flushFile(file: LogFile): void {
+    file.flush();
+    if (!this.#options.flushesWell()) throw new Error('a flush beside this one has failed');
   }
 
   writeSnapshot(frame: Buffer): void {
