@@ -128,17 +128,19 @@ export class Gathering {
     }
   }
 
-  /** Sends a round to all; `done` is called once, with the answers of all as one. */
+  /** Sends a round to all; `done` is called once, with what those who lead to shards answered. */
   ask(frame: DownFrame, done: (reply: Reply) => void, raw?: Uint8Array): void {
     if (this.#rounds.size >= ROUNDS_MAX) {
       return done({ ...EMPTY_REPLY, trouble: `more than ${ROUNDS_MAX} rounds are under way` });
     }
-    if (this.#children.size === 0) {
+    // a relay whose shards have all gone has nothing to say, and keeps nobody waiting
+    const asked = [...this.#children].filter(([, { members }]) => members.length > 0);
+    if (asked.length === 0) {
       return done({ ...EMPTY_REPLY, trouble: 'there are no shards' });
     }
     this.#rounds.set(frame.number, {
       sinceMs: this.#nowMs(),
-      missing: new Set(this.#children.keys()),
+      missing: new Set(asked.map(([child]) => child)),
       reply: EMPTY_REPLY,
       done,
     });

@@ -41,6 +41,7 @@ export class KeptLink {
   #waitMs = RETRY_MS_MIN;
   #hasJoined = false;
   #isClosed = false;
+  #isIdle = false;
   #lastTrouble = '';
 
   constructor(options: KeptLinkOptions) {
@@ -55,6 +56,7 @@ export class KeptLink {
   /** Other shards are behind this child now. */
   update(): void {
     this.#link?.update(this.#options.hello());
+    if (this.#isIdle) this.#try();
   }
 
   close(): void {
@@ -67,10 +69,14 @@ export class KeptLink {
     const { parents, tls, hello, open } = this.#options;
     const parent = parents[this.#at % parents.length];
     if (parent === undefined || this.#isClosed) return;
+    const own = hello();
+    // nobody takes in a relay that leads to no shard; `update` tries again
+    this.#isIdle = own.members.length === 0;
+    if (this.#isIdle) return;
     this.#link = open({
       ...parent,
       ...(tls === undefined ? {} : { tls }),
-      hello: hello(),
+      hello: own,
       onJoined: () => this.#joined(),
       onEnd: (why, isFinal) => this.#ended(`${parent.host}:${parent.port}`, why, isFinal),
     });

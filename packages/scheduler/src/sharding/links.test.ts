@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { connect } from '@megaplane/wire/connect';
 import { grpcClient } from '@megaplane/wire/grpc-client';
 import { createProfile } from '../framework/runtime/profile.ts';
+import { KeptLink } from './kept-link.ts';
 import { acceptChildren, joinAsRelay, joinAsShard, type Children, type Link } from './links.ts';
 import { JOIN_PATH, encodeUp } from './protocol/frames.ts';
 import { encodeRound } from './protocol/round-codec.ts';
@@ -119,4 +120,55 @@ test('a round fails, and is over, when a shard leaves below a relay', async () =
     await relay.close();
     await root.close();
   }
+});
+
+test('a relay whose shards have gone keeps no round of the others from its end', async () => {
+  const root = await open();
+  const relay = await open();
+  try {
+    const [first, second] = [relay.changed(), root.changed()];
+    const below = shard(relay.address.port, 's');
+    await first;
+    const hello = { ...TERMS, members: ['s'] };
+    const up = { host: '127.0.0.1', port: root.address.port, hello, onEnd: () => {} };
+    const relayLink = joinAsRelay(up, relay.gathering);
+    await second;
+    const third = root.changed();
+    const direct = shard(root.address.port, 't');
+    await third;
+    const [left, told] = [relay.changed(), root.changed()];
+    below.close();
+    await left;
+    relayLink.update({ ...hello, members: [] });
+    await told;
+    assert.deepEqual(root.gathering.members, ['t']);
+    assert.match((await ask(root, 1)).trouble, /knows of no try/);
+    direct.close();
+    relayLink.close();
+  } finally {
+    await relay.close();
+    await root.close();
+  }
+});
+
+test('a relay without shards asks nobody to take it in until it has some', () => {
+  let members: readonly string[] = [];
+  const asked: (readonly string[])[] = [];
+  const link = new KeptLink({
+    parents: [{ host: '127.0.0.1', port: 1 }],
+    hello: () => ({ ...TERMS, members }),
+    open: ({ hello }) => {
+      asked.push(hello.members);
+      return { update: () => {}, close: () => {} };
+    },
+    patienceMs: 1000,
+    onTrouble: () => {},
+  });
+  link.update();
+  assert.deepEqual(asked, []);
+  members = ['s'];
+  link.update();
+  link.update();
+  assert.deepEqual(asked, [['s']]);
+  link.close();
 });
