@@ -2,6 +2,7 @@
 // plugin of a user has a say). Shards are killed while it works.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -168,11 +169,28 @@ test(
       assert.equal(perNode.size, ALLOWED);
       for (const [node, pods] of perNode) assert.ok(pods <= PODS_PER_NODE, `${node}: ${pods}`);
       assert.ok((await counted(scheduler.ready, found)) > PODS / 8, await page(scheduler.ready));
+      // a relay that dies comes again where its shards look for it
+      const epoch = 'megaplane_scheduler_shards_epoch';
+      const epochBefore = await counted(scheduler.ready, epoch);
+      const relay = descendants(scheduler.process).find(({ words }) => words.includes('r relay'));
+      process.kill(relay?.pid ?? NaN, 'SIGKILL');
+      await eventuallyAsync('all shards are there again', async () => {
+        const epochNow = await counted(scheduler.ready, epoch);
+        const members = await counted(scheduler.ready, 'megaplane_scheduler_shards_members');
+        return epochNow > epochBefore && members === 3;
+      });
       // its shards and relays end with it, however it ends
       const left = descendants(scheduler.process);
       assert.ok(left.length >= 4, JSON.stringify(left));
       scheduler.process.kill('SIGKILL');
       for (const { pid } of left) await eventually(`the end of ${pid}`, () => isGone(pid));
+      // one that leads gives its lease back when it is told to stop, and that is no failure
+      const flags = ['--kubeconfig', join(cluster.dataDir, 'scheduler.kubeconfig')];
+      const leader = await run([...flags, '--config', config, '--plugin', plugin]);
+      await eventually('a leader', () => leader.errors().includes('became leader') || undefined);
+      leader.process.kill('SIGTERM');
+      const [code] = await once(leader.process, 'exit');
+      assert.equal(code, 0, leader.errors());
     });
   },
 );

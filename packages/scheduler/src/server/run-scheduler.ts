@@ -144,6 +144,7 @@ class SchedulerProgram {
   readonly #fail: (error: Error) => void;
   readonly #nowMs: () => number;
   #timers: NodeJS.Timeout[] = [];
+  #isStopping = false;
   #shards: LiveRoot | null = null;
 
   constructor(client: KubeClient, options: SchedulerOptions) {
@@ -254,6 +255,7 @@ class SchedulerProgram {
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#timers = [];
+    this.#isStopping = true;
     this.#loop.setLeading(false);
     await this.#election?.stop();
     this.#feeds.stop();
@@ -337,6 +339,8 @@ class SchedulerProgram {
       onStoppedLeading: () => {
         this.#metrics.leads = false;
         this.#loop.setLeading(false);
+        // a stop gives the lease back, and has lost nothing
+        if (this.#isStopping) return;
         // As upstream: what was assumed under the old term must not be acted on.
         this.#fail(new Error(`leader election lost: Lease ${namespace}/${name}`));
       },
