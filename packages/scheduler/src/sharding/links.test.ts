@@ -151,6 +151,26 @@ test('a relay whose shards have gone keeps no round of the others from its end',
   }
 });
 
+test('a shard that comes while its relay joins is known to the root', async () => {
+  const root = await open();
+  const relay = await open();
+  try {
+    const joined = root.changed();
+    const hello = { ...TERMS, members: ['s'] };
+    const up = { host: '127.0.0.1', port: root.address.port, hello, onEnd: () => {} };
+    const link = joinAsRelay(up, relay.gathering);
+    link.update({ ...hello, members: ['s', 't'] });
+    await joined;
+    // its answer comes behind all that it has said of itself
+    assert.match((await ask(root, 1)).trouble, /there are no shards/);
+    assert.deepEqual(root.gathering.members, ['s', 't']);
+    link.close();
+  } finally {
+    await relay.close();
+    await root.close();
+  }
+});
+
 test('a relay without shards asks nobody to take it in until it has some', () => {
   let members: readonly string[] = [];
   const asked: (readonly string[])[] = [];

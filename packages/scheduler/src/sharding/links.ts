@@ -227,10 +227,18 @@ function join(options: JoinOptions, take: (bytes: Buffer, answer: Answer) => voi
       end(isFinal || message !== '' ? message : `code ${code}`, isFinal);
     },
   });
-  connection.onOpen = (): void => call.send(encodeUp({ hello, number: 0, reply: null }));
+  // what is said last before the connection is open must not be followed by what was said first
+  let latest = hello;
+  let isOpen = false;
+  const say = (): void => call.send(encodeUp({ hello: latest, number: 0, reply: null }));
+  connection.onOpen = (): void => {
+    isOpen = true;
+    say();
+  };
   return {
     update: (now) => {
-      if (!call.closed) call.send(encodeUp({ hello: now, number: 0, reply: null }));
+      latest = now;
+      if (isOpen && !call.closed) say();
     },
     close: () => {
       isOver = true;
