@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { holdUp } from '@megaplane/base/stopped.sim';
 import { encode, Peer, show } from '../testing/peer.sim.ts';
 
 const CHILD = join(import.meta.dirname, '../testing/store-child.sim.ts');
@@ -27,7 +28,7 @@ test('renewals that came while the process stood still are taken before leases e
       assert.notEqual(typeof granted, 'string');
     });
     await Promise.all(grants);
-    child.kill('SIGSTOP');
+    holdUp(child.pid ?? 0);
     const answers: string[] = [];
     const isDone = new Promise<void>((resolve) => {
       for (const id of LEASES) {

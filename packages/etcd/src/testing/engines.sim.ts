@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '@megaplane/base/free-port.sim';
 import { Random } from '@megaplane/base/random';
+import { holdUp } from '@megaplane/base/stopped.sim';
 import type { Journal } from '@megaplane/store/journal';
 import { SimulatedJournal } from '@megaplane/store/simulated-journal.sim';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -110,7 +111,10 @@ async function natsEngine(): Promise<Engine> {
   return {
     open,
     url: `nats://127.0.0.1:${port}/group`,
-    signal: (signal) => child.kill(signal),
+    signal: (signal) => {
+      if (signal === 'SIGSTOP') holdUp(child.pid ?? 0);
+      else child.kill(signal);
+    },
     restart: async () => {
       if (child.exitCode === null && child.signalCode === null) await once(child, 'close');
       child = await startNatsServer(port, dir);

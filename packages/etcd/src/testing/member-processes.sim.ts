@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { holdUp } from '@megaplane/base/stopped.sim';
 import { freePort } from '@megaplane/base/free-port.sim';
 
 const CHILD = join(import.meta.dirname, 'member-child.sim.ts');
@@ -77,8 +78,9 @@ export class MemberProcess {
   }
 
   pause(): void {
-    this.isStopped = this.#child !== null;
-    this.#child?.kill('SIGSTOP');
+    const pid = this.#child?.pid;
+    this.isStopped = pid !== undefined;
+    if (pid !== undefined) holdUp(pid);
   }
 
   goOn(): void {
