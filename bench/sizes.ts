@@ -202,21 +202,21 @@ interface Picture {
 const PICTURES: readonly Picture[] = [
   {
     file: 'cost-of-leases.svg',
-    title: 'Processor time of the API server, by leases that are there',
+    title: 'What a renewal costs the server, by leases',
     xTitle: 'leases',
-    yTitle: 'us',
+    yTitle: 'us of processor',
     measure: () => renewals(sizesOf('leases')),
   },
   {
     file: 'cost-of-lists.svg',
-    title: 'Processor time of the API server, by pods of 2 KB that are there',
+    title: 'What reading costs the server, by pods of 2 KB',
     xTitle: 'pods',
-    yTitle: 'us',
+    yTitle: 'us of processor',
     measure: () => lists(sizesOf('pods')),
   },
   {
     file: 'cost-of-definitions.svg',
-    title: 'A definition of 4 KB more, by definitions that are there',
+    title: 'What one more definition of 4 KB costs',
     xTitle: 'definitions',
     yTitle: 'ms, KiB',
     measure: () => definitions(sizesOf('definitions')),

@@ -57,7 +57,13 @@ const CONFIG = {
     titleFontWeight: 'normal',
   },
   title: { anchor: 'start', color: '#14212b', fontSize: 13, limit: WIDTH },
-  legend: { orient: 'top', title: null, labelColor: '#445764', symbolType: 'stroke' },
+  legend: {
+    orient: 'top',
+    title: null,
+    labelColor: '#445764',
+    labelLimit: 240,
+    symbolType: 'stroke',
+  },
   range: { category: COLOURS },
 } as const;
 
