@@ -46,6 +46,8 @@ test('wrong usage is named, with the nearest flag, and exits with 2', () => {
   says(['up', '--data-dir', folder, '--ephemeral'], 2, /--ephemeral.* cannot be used with .*-dir/);
   says(['up', '--listen-client-urls', 'here'], 2, /--listen-client-urls.*here is no URL such as/);
   says(['up', '--pods', '5', '--components', '-scheduler'], 2, /--pods needs scheduler, which is/);
+  const shards = ['up', '--scheduler-shards', '2', '--components', '-scheduler'];
+  says(shards, 2, /--scheduler-shards needs scheduler, which is/);
   says(['doctor', '--connections', 'x'], 2, /--connections.*whole number/);
   says(['version', '-o', 'yaml'], 2, /-o.*text, json/);
   says(['completion', 'csh'], 2, /'csh'.*bash, zsh, fish/);

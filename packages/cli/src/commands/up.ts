@@ -149,15 +149,17 @@ function addRunOptions(command: Command): Command {
 
 /** What would be waited for although nobody is there who does it. */
 function missingComponent(flags: Flags): string | undefined {
-  const { pods, exitWhen, nodes, components = COMPONENTS } = flags;
-  if (nodes === 0 && pods > 0) return '--pods needs --nodes above 0: nobody else says they run';
-  if (nodes === 0) return undefined;
+  const { pods, exitWhen, nodes, schedulerShards, components = COMPONENTS } = flags;
   const missing = (what: string, needed: readonly Component[]): string | undefined => {
     const absent = needed.filter((name) => !components.includes(name));
     const verb = absent.length === 1 ? 'is' : 'are';
     if (absent.length === 0) return undefined;
     return `${what} needs ${absent.join(' and ')}, which ${verb} left out by --components`;
   };
+  const ofShards = schedulerShards === 0 ? undefined : missing('--scheduler-shards', ['scheduler']);
+  if (ofShards !== undefined) return ofShards;
+  if (nodes === 0 && pods > 0) return '--pods needs --nodes above 0: nobody else says they run';
+  if (nodes === 0) return undefined;
   const ofPods = pods === 0 ? undefined : missing('--pods', ['scheduler', 'nodes']);
   return ofPods ?? (exitWhen === undefined ? undefined : missing('--exit-when', ['nodes']));
 }
